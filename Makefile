@@ -7,10 +7,9 @@ EXTVERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" $(dir $(last
 
 DATA = $(wildcard $(dir $(lastword $(MAKEFILE_LIST)))sql/lockfence--*.sql)
 OBJS = $(patsubst %,src/%.o, \
-	lockfence token mark holder fence contend guard trigarg guarded refuse)
+	lockfence token state mark holder fence contend guard trigarg guarded refuse admin)
 
 PG_CPPFLAGS = -DLOCKFENCE_VERSION='"$(EXTVERSION)"'
-PG_CFLAGS = -fvisibility=hidden -Wshadow
 
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
