@@ -84,7 +84,7 @@ find_postgres() {
 			[ -n "$version" ] || { refresh_packages; version=$(default_version); }
 		fi
 		[ -n "$version" ] || die 'found no package called postgresql'
-		need_packages gcc make "postgresql-$version" "postgresql-server-dev-$version" libipc-run-perl
+		need_packages gcc make perl "postgresql-$version" "postgresql-server-dev-$version" libipc-run-perl
 		PG_CONFIG=/usr/lib/postgresql/$version/bin/pg_config
 	fi
 	PG_MAJOR=$("$PG_CONFIG" --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')
