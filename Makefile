@@ -12,11 +12,9 @@ EXTVERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" $(HERE)lockf
 SQL := $(sort $(patsubst $(HERE)%,%,$(wildcard $(HERE)sql/*.sql)))
 DATA = $(foreach f,$(SQL),$(if $(findstring --,$(f)),$(f)))
 OBJS = $(patsubst %,src/%.o, \
-	lockfence token mark holder fence contend guard trigarg guarded refuse)
+	lockfence token state mark holder fence contend guard trigarg guarded refuse admin)
 
 PG_CPPFLAGS = -DLOCKFENCE_VERSION='"$(EXTVERSION)"'
-# Before 16, PGDLLEXPORT does not mark what must stay visible.
-PG_CFLAGS = -Wshadow $(if $(filter 13 14 15,$(MAJORVERSION)),,-fvisibility=hidden)
 
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
