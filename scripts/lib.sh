@@ -136,7 +136,7 @@ copy_tree() {
 build_extension() {
 	local werror=()
 	[ "${CI-}" != true ] || werror=(COPT=-Werror)
-	as_user make -s -j2 -C "$SRC" PG_CONFIG="$PG_CONFIG" DESTDIR="$WORK/server" "${werror[@]}" "$@" all install >"$WORK/build.log" 2>&1 ||
+	as_user make -s -k -j2 -C "$SRC" PG_CONFIG="$PG_CONFIG" DESTDIR="$WORK/server" "${werror[@]}" "$@" all install >"$WORK/build.log" 2>&1 ||
 		{ cat "$WORK/build.log" >&2; die 'the extension does not build'; }
 	grep -B1 -A4 'warning:' "$WORK/build.log" >&2 || true
 }

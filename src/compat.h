@@ -25,6 +25,16 @@
 #include "pgstat.h"
 #endif
 
+/* 14 made hash_create insist on a word about string keys; before, silence meant them. */
+#if PG_VERSION_NUM < 140000
+#define HASH_STRINGS 0
+#endif
+
+/* 16 named this for the argument it takes. */
+#if PG_VERSION_NUM < 160000
+#define pgstat_get_local_beentry_by_index(index) pgstat_fetch_stat_local_beentry(index)
+#endif
+
 /* 15 reserves a prefix; before, placeholders could only be warned about. */
 #if PG_VERSION_NUM < 150000
 #define MarkGUCPrefixReserved(prefix) EmitWarningsOnPlaceholders(prefix)

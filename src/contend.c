@@ -226,7 +226,7 @@ is_running(int pid)
 	pgstat_clear_snapshot();
 	for (int i = 1; i <= pgstat_fetch_stat_numbackends(); i++)
 	{
-		LocalPgBackendStatus *local = pgstat_fetch_stat_local_beentry(i);
+		LocalPgBackendStatus *local = pgstat_get_local_beentry_by_index(i);
 
 		if (local->backendStatus.st_procpid == pid)
 			return local->backendStatus.st_state == STATE_RUNNING ||
