@@ -16,7 +16,6 @@
 
 #include "access/table.h"
 #include "catalog/pg_operator.h"
-#include "compat.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
