@@ -898,3 +898,74 @@ WHERE l.pid IS NULL
 COMMENT ON VIEW lockfence.prepared_holds IS
 'prepared transactions that hold a fenced resource until COMMIT PREPARED or ROLLBACK PREPARED, with the identity of the lock';
 GRANT SELECT ON lockfence.prepared_holds TO PUBLIC;
+
+-- ---------------------------------------------------------------- statistics
+
+CREATE FUNCTION lockfence._stats(
+	OUT database oid, OUT relid oid, OUT accepted bigint, OUT advanced bigint, OUT stale bigint,
+	OUT missing bigint, OUT invalid bigint, OUT unknown_epoch bigint, OUT conflicting bigint,
+	OUT unvalidated bigint, OUT unfenceable bigint, OUT unprotected bigint, OUT advisory bigint,
+	OUT bypassed bigint, OUT preempted bigint, OUT validator_calls bigint,
+	OUT validator_failures bigint, OUT log_suppressed bigint,
+	OUT last_used timestamp with time zone)
+RETURNS SETOF record
+LANGUAGE c VOLATILE ROWS 100
+AS 'MODULE_PATHNAME', 'lockfence_stats_rows';
+COMMENT ON FUNCTION lockfence._stats() IS
+'the counters of every table of every database that has any; no rows without shared memory';
+
+CREATE FUNCTION lockfence._refusals(
+	OUT number bigint, OUT at timestamp with time zone, OUT database oid, OUT relid oid,
+	OUT code text, OUT advisory boolean, OUT resource text, OUT token bigint, OUT mark bigint,
+	OUT role oid, OUT application_name text, OUT client_addr text, OUT pid integer)
+RETURNS SETOF record
+LANGUAGE c VOLATILE ROWS 100
+AS 'MODULE_PATHNAME', 'lockfence_refusal_rows';
+COMMENT ON FUNCTION lockfence._refusals() IS
+'the last refusals of every database; no rows without shared memory';
+
+CREATE FUNCTION lockfence.stats_info(
+	OUT available boolean, OUT max_tables bigint, OUT evicted bigint, OUT refusals bigint,
+	OUT stats_reset timestamp with time zone)
+LANGUAGE c VOLATILE
+AS 'MODULE_PATHNAME', 'lockfence_stats_info';
+COMMENT ON FUNCTION lockfence.stats_info() IS
+'whether there is shared memory for statistics; for how many tables, how many tables gave way to others, refusals ever recorded, and when counting began';
+
+CREATE FUNCTION lockfence.stats_reset()
+RETURNS void
+LANGUAGE c VOLATILE
+AS 'MODULE_PATHNAME', 'lockfence_stats_reset';
+COMMENT ON FUNCTION lockfence.stats_reset() IS
+'sets every counter of every database to 0 and forgets the last refusals';
+
+CREATE VIEW lockfence.stats AS
+SELECT c.oid::pg_catalog.regclass AS target,
+	s.accepted, s.advanced, s.stale, s.missing, s.invalid, s.unknown_epoch, s.conflicting,
+	s.unvalidated, s.unfenceable, s.unprotected, s.advisory, s.bypassed, s.preempted,
+	s.validator_calls, s.validator_failures, s.log_suppressed, s.last_used
+FROM lockfence._stats() s
+	JOIN pg_catalog.pg_database d ON d.oid OPERATOR(pg_catalog.=) s.database
+	LEFT JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) s.relid
+WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()
+	AND (s.relid OPERATOR(pg_catalog.=) 0 OR c.oid IS NOT NULL);
+COMMENT ON VIEW lockfence.stats IS
+'what the fences of this database have decided, by table; a null target counts present(). Survives rollback, not a restart';
+
+CREATE VIEW lockfence.refusals AS
+SELECT r.number, r.at, d.datname AS database,
+	CASE WHEN d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()
+		THEN nullif(r.relid, 0)::pg_catalog.regclass END AS target,
+	r.code, r.advisory, r.resource, r.token, r.mark, a.rolname AS role, r.application_name,
+	r.client_addr, r.pid
+FROM lockfence._refusals() r
+	LEFT JOIN pg_catalog.pg_database d ON d.oid OPERATOR(pg_catalog.=) r.database
+	LEFT JOIN pg_catalog.pg_roles a ON a.oid OPERATOR(pg_catalog.=) r.role
+ORDER BY r.number DESC;
+COMMENT ON VIEW lockfence.refusals IS
+'the last refusals of all databases, newest first: when, where, for which resource, the token presented, the mark it met, and who';
+
+REVOKE ALL ON FUNCTION lockfence._refusals(), lockfence.stats_reset() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION lockfence._refusals() TO pg_monitor;
+GRANT SELECT ON lockfence.stats TO PUBLIC;
+GRANT SELECT ON lockfence.refusals TO pg_monitor;

@@ -84,7 +84,17 @@ ask_validator(const FenceCheck *check)
 	fcinfo->args[0].isnull = false;
 	fcinfo->args[1].value = Int64GetDatum(check->token);
 	fcinfo->args[1].isnull = false;
-	valid = FunctionCallInvoke(fcinfo);
+	lockfence_count(check->write.rel, LOCKFENCE_VALIDATOR_CALLS);
+	PG_TRY();
+	{
+		valid = FunctionCallInvoke(fcinfo);
+	}
+	PG_CATCH();
+	{
+		lockfence_count(check->write.rel, LOCKFENCE_VALIDATOR_FAILURES);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
 	if (!fcinfo->isnull && DatumGetBool(valid))
 		return true;
 	lockfence_refuse_unvalidated(&check->write, check->token, check->validator);
@@ -175,7 +185,10 @@ advance_mark(MarkScan *scan, const LOCKTAG *tag, const FenceCheck *check)
 	Verdict		verdict = lock_and_write_mark(scan, tag, check);
 
 	if (verdict == ACCEPTED)
+	{
 		remember(check, true, false);
+		lockfence_count(check->write.rel, LOCKFENCE_ADVANCED);
+	}
 	else if (verdict == REFUSED)
 	{
 		const char *name;
@@ -313,7 +326,8 @@ lockfence_present(PG_FUNCTION_ARGS)
 	check.token = PG_GETARG_INT64(1);
 	PreventCommandDuringRecovery("lockfence.present()");
 
-	(void) lockfence_check_and_advance(&check, &previous);
+	if (lockfence_check_and_advance(&check, &previous))
+		lockfence_count(NULL, LOCKFENCE_ACCEPTED);
 	if (previous == 0)
 		PG_RETURN_NULL();
 	PG_RETURN_INT64(previous);

@@ -177,6 +177,9 @@ extern void lockfence_trigarg_init(void);
 /* guarded.c */
 extern void lockfence_guarded_init(void);
 
+/* rows.c */
+extern void lockfence_begin_rows(FunctionCallInfo fcinfo);
+
 /* refuse.c: one function a refusal; each returns only on an advisory fence */
 extern void lockfence_refuse_stale(const FencedWrite *write, FenceToken token,
 								   FenceToken mark, const char *mark_name);
@@ -194,6 +197,40 @@ extern void lockfence_refuse_conflicting(const FencedWrite *write,
 extern void lockfence_refuse_unvalidated(const FencedWrite *write,
 										 FenceToken token, Oid validator);
 extern void lockfence_refuse_truncate(const FencedWrite *write);
+
+/* stats.c: counters and the ring of refusals, in shared memory */
+typedef enum LockfenceCounter
+{
+	LOCKFENCE_ACCEPTED,			/* writes let pass by their token */
+	LOCKFENCE_ADVANCED,			/* ... that raised a mark */
+	LOCKFENCE_STALE,			/* LF001 */
+	LOCKFENCE_MISSING,			/* LF002 */
+	LOCKFENCE_INVALID,			/* LF003 */
+	LOCKFENCE_UNKNOWN_EPOCH,	/* LF004 */
+	LOCKFENCE_CONFLICTING,		/* LF006 */
+	LOCKFENCE_UNVALIDATED,		/* LF007 */
+	LOCKFENCE_UNFENCEABLE,		/* LF009 */
+	LOCKFENCE_UNPROTECTED,		/* no token, and the fence allows it */
+	LOCKFENCE_ADVISORY,			/* refusals that were only reported */
+	LOCKFENCE_BYPASSED,			/* under lockfence.bypass */
+	LOCKFENCE_PREEMPTED,		/* holders ended for an advance */
+	LOCKFENCE_VALIDATOR_CALLS,
+	LOCKFENCE_VALIDATOR_FAILURES,
+	LOCKFENCE_NCOUNTERS
+} LockfenceCounter;
+
+typedef struct Refusal
+{
+	LockfenceCounter counter;	/* which refusal */
+	int			sqlstate;
+	const char *resource;
+	FenceToken	token;			/* presented; 0: none */
+	FenceToken	mark;			/* what it was compared with; 0: nothing */
+} Refusal;
+
+extern void lockfence_stats_init(void);
+extern void lockfence_count(Relation rel, LockfenceCounter counter);
+extern void lockfence_record_refusal(const FencedWrite *write, const Refusal *refusal);
 
 #define LOCKFENCE_ERRCODE(n) MAKE_SQLSTATE('L', 'F', '0', '0', n)
 #define ERRCODE_STALE_FENCE_TOKEN		LOCKFENCE_ERRCODE('1')
