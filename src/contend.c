@@ -39,6 +39,7 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
+#include "utils/resowner.h"
 
 #include "compat.h"
 #include "lockfence.h"
@@ -77,16 +78,35 @@ lockfence_set_resource_tag(LOCKTAG *tag, const char *resource)
 						 (uint32) hash, RESOURCE_LOCK_CLASS);
 }
 
+/*
+ * Take or let go of the lock in hold mode.  It must live as long as the memo
+ * that relies on it, so it belongs to the current subtransaction, not to the
+ * portal that runs: a cursor that was opened further out and fails in here
+ * would take what it acquired earlier, further out, down with it.
+ */
+static void
+change_hold(const LOCKTAG *tag, bool acquire)
+{
+	ResourceOwner portal = CurrentResourceOwner;
+
+	CurrentResourceOwner = CurTransactionResourceOwner;
+	if (acquire)
+		(void) LockAcquire(tag, HOLD_MODE, false, false);
+	else
+		(void) LockRelease(tag, HOLD_MODE, false);
+	CurrentResourceOwner = portal;
+}
+
 void
 lockfence_lock_shared(const LOCKTAG *tag)
 {
-	(void) LockAcquire(tag, HOLD_MODE, false, false);
+	change_hold(tag, true);
 }
 
 void
 lockfence_unlock_shared(const LOCKTAG *tag)
 {
-	LockRelease(tag, HOLD_MODE, false);
+	change_hold(tag, false);
 }
 
 bool
