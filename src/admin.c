@@ -34,7 +34,7 @@ lock_mark(MarkScan *scan, const LOCKTAG *tag, const char *resource)
 	for (;;)
 	{
 		CHECK_FOR_INTERRUPTS();
-		lockfence_lock_exclusive(tag, NULL);
+		lockfence_lock_exclusive(tag);
 		lockfence_mark_begin(scan, resource);
 		if (!TransactionIdIsValid(scan->changing))
 			return;

@@ -120,7 +120,9 @@ extern bool lockfence_raise_mark(const char *resource, FenceToken token,
 /* contend.c: waiting for, and ending, those in the way of an advance */
 extern void lockfence_set_resource_tag(LOCKTAG *tag, const char *resource);
 extern void lockfence_lock_shared(const LOCKTAG *tag);
-extern void lockfence_lock_exclusive(const LOCKTAG *tag, const FenceCheck *check);
+extern void lockfence_lock_exclusive(const LOCKTAG *tag);
+extern bool lockfence_claim_exclusive(const LOCKTAG *tag, const FenceCheck *check,
+									  MarkScan *scan);
 extern bool lockfence_try_lock_exclusive(const LOCKTAG *tag);
 extern void lockfence_unlock_shared(const LOCKTAG *tag);
 extern void lockfence_unlock_exclusive(const LOCKTAG *tag);
