@@ -58,6 +58,7 @@ lockfence_reset_mark(PG_FUNCTION_ARGS)
 	lockfence_set_resource_tag(&tag, resource);
 	lock_mark(&scan, &tag, resource);
 	lockfence_mark_write(&scan, PG_GETARG_INT64(1));
+	lockfence_forget_token(resource);
 	lockfence_mark_end(&scan);
 	lockfence_unlock_exclusive(&tag);
 	ForceSyncCommit();

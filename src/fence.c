@@ -299,6 +299,8 @@ lockfence_raise_mark(const char *resource, FenceToken token, FenceToken *before)
 			lockfence_wait_for_change(scan.changing, scan.pending, &check);
 		*before = scan.found ? scan.token : lockfence_state_floor();
 	} while (verdict == START_OVER);
+	if (verdict == ACCEPTED)
+		lockfence_forget_token(resource);
 	return verdict == ACCEPTED;
 }
 

@@ -103,6 +103,7 @@ extern FenceToken lockfence_ambient_token(void);
 extern void lockfence_set_ambient_token(FenceToken token);
 extern const HeldToken *lockfence_held_token(const char *resource);
 extern void lockfence_remember_token(const char *resource, HeldToken held);
+extern void lockfence_forget_token(const char *resource);
 extern int	lockfence_held_locks(void);
 extern void lockfence_remember_row(Oid relid, ItemPointer tid, FenceToken token);
 extern bool lockfence_row_moves_out(Oid relid, ItemPointer tid, FenceToken *token);
