@@ -107,7 +107,7 @@ extern void lockfence_forget_token(const char *resource);
 extern int	lockfence_held_locks(void);
 extern void lockfence_remember_row(Oid relid, ItemPointer tid, FenceToken token);
 extern bool lockfence_row_moves_out(Oid relid, ItemPointer tid, FenceToken *token);
-extern bool lockfence_row_moves_in_unprotected(void);
+extern bool lockfence_row_moves_in_unprotected(Oid relid);
 extern bool lockfence_first_bypass(Oid relid);
 extern void lockfence_holder_init(void);
 
