@@ -80,6 +80,14 @@ set_up_session(Worker *w)
 	PQclear(PQexec(w->conn, "SET SESSION AUTHORIZATION property_app"));
 }
 
+/* Notices, and what a killed backend says last, are nobody's business. */
+static void
+ignore_notice(void *arg, const char *message)
+{
+	(void) arg;
+	(void) message;
+}
+
 /* Connect, or connect again after a kill or a crash; the server may be down. */
 void
 session_connect(Worker *w)
@@ -91,6 +99,7 @@ session_connect(Worker *w)
 		if (w->conn)
 			PQfinish(w->conn);
 		w->conn = PQconnectdb(w->opt->dsn);
+		PQsetNoticeProcessor(w->conn, ignore_notice, NULL);
 		if (PQstatus(w->conn) == CONNECTION_OK)
 		{
 			set_up_session(w);
