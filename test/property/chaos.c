@@ -21,30 +21,50 @@ kill_somebody(Worker *w)
 	PQclear(result);
 }
 
-/* Raise a mark as an administrator does; that counts as accepted. */
+/*
+ * Write a mark as an administrator does.  The call is logged like a write: a
+ * raised mark counts as accepted, and after a reset the count starts anew.
+ */
+static bool
+set_mark(Worker *w, const Write *x)
+{
+	const char *resource = resource_name(x->kind, x->resource);
+	PGresult   *result;
+
+	PQclear(attempt(w, "BEGIN"));
+	result = attempt(w, "SELECT lockfence.%s_mark('%s', %lld, 'property test')",
+					 verb_names[x->verb], resource, (long long) x->token);
+	PQclear(result);
+	if (result && log_acceptance(w, x, resource))
+	{
+		maybe_pause(w, 50);
+		PQclear(attempt(w, "COMMIT"));
+		return true;
+	}
+	PQclear(PQexec(w->conn, "ROLLBACK"));
+	return false;
+}
+
 static void
 raise_some_mark(Worker *w)
 {
 	Write		x = {FENCE_BATCH, CARRY_NOTHING, VERB_RAISE, 0, 0, 0};
-	const char *resource;
-	PGresult   *result;
 
 	x.resource = pick(w, w->opt->resources);
-	resource = resource_name(x.kind, x.resource);
 	x.token = service_grant(w->shm, x.kind, x.resource);
-
-	PQclear(attempt(w, "BEGIN"));
-	result = attempt(w, "SELECT lockfence.raise_mark('%s', %lld, 'property test')",
-					 resource, (long long) x.token);
-	PQclear(result);
-	if (result && log_acceptance(w, &x, resource))
-	{
-		maybe_pause(w, 50);
-		PQclear(attempt(w, "COMMIT"));
+	if (set_mark(w, &x))
 		atomic_fetch_add(&w->shm->raises, 1);
-	}
-	else
-		PQclear(PQexec(w->conn, "ROLLBACK"));
+}
+
+static void
+reset_some_mark(Worker *w)
+{
+	Write		x = {RESET_FENCE, CARRY_NOTHING, VERB_RESET, 0, 0, 0};
+
+	x.resource = pick(w, w->opt->resources);
+	x.token = service_choose(w, x.kind, x.resource);
+	if (set_mark(w, &x))
+		atomic_fetch_add(&w->shm->resets, 1);
 }
 
 /* Fold marks into the floor, so that it has to answer for them. */
@@ -71,6 +91,25 @@ crash_server(Worker *w)
 	atomic_fetch_add(&w->shm->crashes, 1);
 }
 
+/* One deed. */
+static void
+interfere(Worker *w)
+{
+	int			what = pick(w, 100);
+
+	snprintf(w->doing, sizeof(w->doing), "administration");
+	w->txn.failed = false;
+	w->may = 0;
+	if (what < 60)
+		kill_somebody(w);
+	else if (what < 78)
+		raise_some_mark(w);
+	else if (what < 88)
+		reset_some_mark(w);
+	else
+		prune_marks(w);
+}
+
 void
 run_chaos(Worker *w)
 {
@@ -81,7 +120,6 @@ run_chaos(Worker *w)
 	while (!atomic_load(&w->shm->stop))
 	{
 		int			nap = 50 + pick(w, 200);
-		int			what = pick(w, 100);
 
 		usleep((useconds_t) nap * 1000);
 		slept += nap;
@@ -90,17 +128,8 @@ run_chaos(Worker *w)
 			crash_server(w);
 			crashed = true;
 		}
-		snprintf(w->doing, sizeof(w->doing), "administration");
-		w->txn.failed = false;
-		if (!w->lost && w->opt->chaos)
-		{
-			if (what < 60)
-				kill_somebody(w);
-			else if (what < 85)
-				raise_some_mark(w);
-			else
-				prune_marks(w);
-		}
+		if (w->opt->chaos)
+			interfere(w);
 		if (w->lost || PQstatus(w->conn) != CONNECTION_OK)
 			session_connect(w);
 	}

@@ -50,7 +50,7 @@ const char *const carrier_names[N_CARRIERS] = {
 };
 
 const char *const verb_names[N_VERBS] = {
-	"present", "update", "insert", "upsert", "delete", "merge", "copy", "move", "truncate", "raise"
+	"present", "update", "insert", "upsert", "delete", "merge", "copy", "move", "truncate", "raise", "reset"
 };
 
 const char *const isolation_names[N_ISOLATIONS] = {
@@ -97,7 +97,7 @@ fence_allows(const Options *opt, FenceKind kind, Carrier carrier, Verb verb)
 {
 	const FenceInfo *fence = &fences[kind];
 
-	if (!(opt->verb_mask & (1u << verb)) || verb == VERB_RAISE)
+	if (!(opt->verb_mask & (1u << verb)) || verb >= VERB_RAISE)
 		return false;
 	if (verb == VERB_MERGE && opt->server_version < 150000)
 		return false;

@@ -76,6 +76,12 @@ mark_is_right(PGconn *conn, Shared *shm, const char *resource, Token confirmed)
 	return true;
 }
 
+static bool
+was_reset(Shared *shm, FenceKind kind)
+{
+	return kind == RESET_FENCE && atomic_load(&shm->resets) > 0;
+}
+
 /* Number of named resources whose mark is wrong. */
 long
 marks_wrong(PGconn *conn, Shared *shm)
@@ -95,7 +101,9 @@ marks_wrong(PGconn *conn, Shared *shm)
 			char		resource[TEXT_LEN];
 
 			snprintf(resource, sizeof(resource), "%s", resource_name(kind, i));
-			if (!mark_is_right(conn, shm, resource, atomic_load(&grants->acknowledged)))
+			/* a reset takes back what was confirmed before it */
+			if (!mark_is_right(conn, shm, resource, was_reset(shm, kind) ? 0 :
+							   atomic_load(&grants->acknowledged)))
 				wrong++;
 		}
 	}
@@ -144,8 +152,9 @@ table_rows_wrong(PGconn *conn, FenceKind kind, int resource)
 
 /* Number of rows whose stored token cannot be. */
 long
-rows_wrong(PGconn *conn, const Options *opt)
+rows_wrong(PGconn *conn, Shared *shm)
 {
+	const Options *opt = &shm->opt;
 	long		wrong = 0;
 	int			kind;
 	int			i;
@@ -154,7 +163,8 @@ rows_wrong(PGconn *conn, const Options *opt)
 	{
 		int			n = strchr(fences[kind].table, '%') ? fence_resources(opt, kind) : 1;
 
-		if ((opt->fence_mask & (1u << kind)) && fences[kind].has_column)
+		if ((opt->fence_mask & (1u << kind)) && fences[kind].has_column &&
+			!was_reset(shm, kind))
 			for (i = 0; i < n; i++)
 				wrong += table_rows_wrong(conn, kind, i);
 	}

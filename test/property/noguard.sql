@@ -47,5 +47,8 @@ END $$;
 CREATE FUNCTION lockfence.raise_mark(resource text, token lockfence.fence_token, reason text) RETURNS void
 LANGUAGE sql AS '';
 
+CREATE FUNCTION lockfence.reset_mark(resource text, token lockfence.fence_token, reason text) RETURNS void
+LANGUAGE sql AS '';
+
 CREATE FUNCTION lockfence.prune(older_than interval) RETURNS bigint
 LANGUAGE sql AS 'SELECT 0::bigint';

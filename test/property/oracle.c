@@ -192,7 +192,9 @@ judge(Verdict *verdict, const Entry *e)
 	verdict->cells[e->kind][e->carrier][e->verb]++;
 	verdict->by_isolation[index_of(e->level, isolation_names, N_ISOLATIONS)]++;
 
-	if (e->token < j->highest.token)
+	if (e->verb == VERB_RESET)
+		j->highest = j->written = *e;
+	else if (e->token < j->highest.token)
 		count_violation(verdict, "token goes down", &j->highest, e);
 	else if (used_again(j, e))
 		count_violation(verdict, "single-use token writes again", &j->written, e);

@@ -22,6 +22,7 @@ typedef int64_t Token;			/* 0: none */
 #define MAX_RESOURCES	32		/* per fence */
 #define SHARED_LINES	4		/* rows of a resource that everybody writes to */
 #define RECENT_GRANTS	8
+#define RESET_FENCE		FENCE_PART	/* where marks are reset, and so may go down */
 #define MAX_DEPTH		3		/* of savepoints */
 #define TEXT_LEN		160
 #define SQL_LEN			4096
@@ -64,6 +65,7 @@ typedef enum Verb
 	VERB_MOVE,					/* a row changes its resource */
 	VERB_TRUNCATE,
 	VERB_RAISE,					/* raise_mark() by an administrator */
+	VERB_RESET,					/* reset_mark(), the one thing that lowers a mark */
 	N_VERBS
 } Verb;
 
@@ -159,6 +161,7 @@ typedef struct Shared
 	atomic_int	pid[MAX_WORKERS + 1];
 	atomic_long kills;
 	atomic_long raises;
+	atomic_long resets;			/* of the resources of RESET_FENCE */
 	atomic_long prunes;
 	atomic_long crashes;
 	Stats		stats[MAX_WORKERS + 1]; /* the last: the administrator's */
@@ -295,7 +298,7 @@ extern Token oracle_highest(const char *resource);
 
 /* marks.c: marks and stored tokens after the run */
 extern long marks_wrong(PGconn *conn, Shared *shm);
-extern long rows_wrong(PGconn *conn, const Options *opt);
+extern long rows_wrong(PGconn *conn, Shared *shm);
 
 /* options.c */
 extern void parse_options(Options *opt, int argc, char **argv);

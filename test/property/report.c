@@ -65,9 +65,9 @@ print_figures(Shared *shm, const Stats *sum, const Verdict *v)
 	printf("  transactions: %ld begun, %ld known committed, %ld rolled back, %ld prepared; "
 		   "%ld savepoints, %ld undone\n", sum->transactions, sum->commits, sum->rollbacks,
 		   sum->prepared, sum->savepoints, sum->undone);
-	printf("  chaos: %ld kills, %ld reconnects, %ld raised marks, %ld pruned marks, %ld crashes\n",
+	printf("  chaos: %ld kills, %ld reconnects, %ld marks raised, %ld reset, %ld pruned, %ld crashes\n",
 		   atomic_load(&shm->kills), sum->reconnects, atomic_load(&shm->raises),
-		   atomic_load(&shm->prunes), atomic_load(&shm->crashes));
+		   atomic_load(&shm->resets), atomic_load(&shm->prunes), atomic_load(&shm->crashes));
 	printf("  accepted: %ld in %ld transactions (%ld read committed, %ld repeatable read, "
 		   "%ld serializable), %ld advances, %ld by siblings\n", v->accepted, v->transactions,
 		   v->by_isolation[0], v->by_isolation[1], v->by_isolation[2], v->advances, v->siblings);
@@ -184,7 +184,7 @@ check_guard(Shared *shm, const Stats *sum, const Verdict *v, PGconn *conn)
 	check(!atomic_load(&shm->broken), "every worker came through");
 	wrong = marks_wrong(conn, shm);
 	check(wrong == 0, "marks cover what was accepted and confirmed (%ld do not)", wrong);
-	wrong = rows_wrong(conn, opt) + sum->misstored;
+	wrong = rows_wrong(conn, shm) + sum->misstored;
 	check(wrong == 0, "rows carry the token that wrote them (%ld do not)", wrong);
 	if (opt->documented)
 		check(sum->deadlocks == 0, "no deadlock in the documented order (%ld)", sum->deadlocks);
