@@ -32,6 +32,7 @@ set_mark(Worker *w, const Write *x)
 	PGresult   *result;
 
 	PQclear(attempt(w, "BEGIN"));
+	w->may = x->verb == VERB_RAISE ? MAY_BE_HIGHER : 0;
 	result = attempt(w, "SELECT lockfence.%s_mark('%s', %lld, 'property test')",
 					 verb_names[x->verb], resource, (long long) x->token);
 	PQclear(result);

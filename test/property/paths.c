@@ -138,7 +138,7 @@ choose_way(Worker *w, Write *x)
 
 	for (tries = 0; tries < 200; tries++)
 	{
-		x->verb = (Verb) pick(w, N_VERBS);
+		x->verb = chance(w, 10) ? VERB_MOVE : (Verb) pick(w, N_VERBS);
 		x->carrier = (Carrier) pick(w, N_CARRIERS);
 		if (x->verb == VERB_TRUNCATE && !chance(w, 5))
 			continue;

@@ -174,7 +174,7 @@ typedef struct Shared
 #define MAY_DUPLICATE	0x02	/* 23505 on the data table */
 #define MAY_CONFLICT	0x04	/* LF006 */
 #define MUST_MISS		0x08	/* LF002 and nothing else */
-#define MAY_UNFENCE		0x10	/* LF009 */
+#define MAY_BE_HIGHER	0x10	/* 22023, raise_mark() below the mark */
 
 typedef struct Acceptance
 {

@@ -47,13 +47,16 @@ create_guard(PGconn *conn, const Options *opt)
 		run_file(conn, opt->guarded ? opt->guard : STANDINS);
 }
 
-/* An application's role: it owns nothing and may do what applications do. */
+/*
+ * An application's role: it owns nothing and may do what applications do.
+ * Preemption is the administrator's to switch on, for the role.
+ */
 static void
-grant_to_app(PGconn *conn)
+grant_to_app(PGconn *conn, const Options *opt)
 {
 	PQclear(must(conn,
 				 "DO $$ BEGIN "
-				 "  IF pg_catalog.to_regrole('property_app') IS NULL THEN CREATE ROLE property_app; END IF; "
+				 "  IF pg_catalog.to_regrole('property_app') IS NULL THEN CREATE ROLE property_app LOGIN; END IF; "
 				 "END $$; "
 				 "GRANT USAGE ON SCHEMA lockfence TO property_app; "
 				 "GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON ALL TABLES IN SCHEMA public TO property_app; "
@@ -63,6 +66,7 @@ grant_to_app(PGconn *conn)
 				 "    EXECUTE pg_catalog.format('GRANT EXECUTE ON FUNCTION %%s TO property_app', f); "
 				 "  END LOOP; "
 				 "END $$"));
+	PQclear(must(conn, "ALTER ROLE property_app SET lockfence.preempt = %s", opt->preempt ? "on" : "off"));
 }
 
 static void
@@ -102,7 +106,7 @@ schema_create(PGconn *conn, const Options *opt)
 		for (i = 0; i < n && (opt->fence_mask & (1u << kind)); i++)
 			create_table(conn, opt, kind, i);
 	}
-	grant_to_app(conn);
+	grant_to_app(conn, opt);
 	PQclear(must(conn, "SELECT pg_catalog.pg_create_logical_replication_slot('%s', 'test_decoding')",
 				 slot_name()));
 }

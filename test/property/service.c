@@ -84,11 +84,11 @@ service_choose(Worker *w, FenceKind kind, int resource)
 	int			how = pick(w, 100);
 	Token		token = 0;
 
-	if (how < (fences[kind].single_use ? 60 : 12))
+	if (how < (fences[kind].single_use ? 50 : 8))
 		token = service_grant(w->shm, kind, resource);
-	else if (how < 75 && n > 0)
+	else if (how < 80 && n > 0)
 		token = atomic_load(&grants->recent[(n - 1) % RECENT_GRANTS]);
-	else if (how < 88)
+	else if (how < 90)
 		token = w->held[slots][resource];
 	else
 		token = atomic_load(&grants->recent[pick(w, RECENT_GRANTS)]);
