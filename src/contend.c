@@ -107,7 +107,7 @@ report_wait(void *arg)
 {
 	WaitReport *report = (WaitReport *) arg;
 
-	errcontext("while waiting for earlier holders of resource \"%s\"",
+	errcontext("while waiting for other holders of resource \"%s\"",
 			   report->resource);
 	if (report->gid != NULL)
 		errhint("Prepared transaction \"%s\" holds the resource and cannot be preempted. Use COMMIT PREPARED or ROLLBACK PREPARED to end it.",
@@ -367,33 +367,39 @@ warn_of_prepared(const WaitReport *report)
 }
 
 /*
- * Begin and end a wait of an advance: errors tell what was waited for, and
- * the deadlock check comes so late that a holder of a lower token, if it
- * closes a circle, finds that out first and is the victim.
+ * Wait for the lock in advance mode or, where there is no tag, for the end of
+ * a transaction.  An error that ends the wait tells what was waited for.
+ *
+ * A patient wait, which is that of a higher token for a lower one, makes its
+ * deadlock check so late that the lower one, if it closes a circle, finds
+ * that out first and is the victim.
  */
-typedef struct Patience
-{
-	ErrorContextCallback callback;
-	int			deadlock_timeout;
-} Patience;
-
 static void
-begin_wait(Patience *patience, WaitReport *report)
+wait_for(const LOCKTAG *tag, TransactionId xid, WaitReport *report, bool patient)
 {
-	patience->callback.callback = report_wait;
-	patience->callback.arg = report;
-	patience->callback.previous = error_context_stack;
-	error_context_stack = &patience->callback;
-	patience->deadlock_timeout = DeadlockTimeout;
-	if (DeadlockTimeout <= INT_MAX / DEADLOCK_PATIENCE)
+	ErrorContextCallback callback = {
+		.previous = error_context_stack,
+		.callback = report_wait,
+		.arg = report
+	};
+	int			deadlock_timeout = DeadlockTimeout;
+
+	error_context_stack = &callback;
+	if (patient && DeadlockTimeout <= INT_MAX / DEADLOCK_PATIENCE)
 		DeadlockTimeout *= DEADLOCK_PATIENCE;
-}
-
-static void
-end_wait(Patience *patience)
-{
-	DeadlockTimeout = patience->deadlock_timeout;
-	error_context_stack = patience->callback.previous;
+	PG_TRY();
+	{
+		if (tag != NULL)
+			(void) LockAcquire(tag, ADVANCE_MODE, false, false);
+		else
+			XactLockTableWait(xid, NULL, NULL, XLTW_None);
+	}
+	PG_FINALLY();
+	{
+		DeadlockTimeout = deadlock_timeout;
+	}
+	PG_END_TRY();
+	error_context_stack = callback.previous;
 }
 
 /*
@@ -403,8 +409,7 @@ end_wait(Patience *patience)
 void
 lockfence_lock_exclusive(const LOCKTAG *tag, const FenceCheck *check)
 {
-	WaitReport	report;
-	Patience	patience;
+	WaitReport	report = {0};
 
 	if (check == NULL)
 	{
@@ -420,16 +425,7 @@ lockfence_lock_exclusive(const LOCKTAG *tag, const FenceCheck *check)
 	report.resource = check->write.resource;
 	report.gid = prepared_holder(tag);
 	warn_of_prepared(&report);
-	begin_wait(&patience, &report);
-	PG_TRY();
-	{
-		(void) LockAcquire(tag, ADVANCE_MODE, false, false);
-	}
-	PG_FINALLY();
-	{
-		end_wait(&patience);
-	}
-	PG_END_TRY();
+	wait_for(tag, InvalidTransactionId, &report, true);
 }
 
 /* The backend that runs the transaction, or 0. */
@@ -441,23 +437,14 @@ xid_pid(TransactionId xid)
 
 /* Wait for the end of a transaction that holds the resource by its xid. */
 static void
-wait_for_xid(TransactionId xid, const FenceCheck *check)
+wait_for_xid(TransactionId xid, const FenceCheck *check, bool outdated)
 {
 	WaitReport	report = {.resource = check->write.resource};
-	Patience	patience;
 
 	report.gid = prepared_transaction(SubTransGetTopmostTransaction(xid));
-	warn_of_prepared(&report);
-	begin_wait(&patience, &report);
-	PG_TRY();
-	{
-		XactLockTableWait(xid, NULL, NULL, XLTW_None);
-	}
-	PG_FINALLY();
-	{
-		end_wait(&patience);
-	}
-	PG_END_TRY();
+	if (outdated)
+		warn_of_prepared(&report);
+	wait_for(NULL, xid, &report, outdated);
 }
 
 /* Preempt an outdated holder, or end it where it would make a deadlock. */
@@ -498,7 +485,7 @@ lockfence_settle_lockers(List *lockers, const FenceCheck *check)
 		TransactionId xid = (TransactionId) lfirst_oid(cell);
 
 		settle_outdated(xid, check);
-		wait_for_xid(xid, check);
+		wait_for_xid(xid, check, true);
 	}
 }
 
@@ -511,12 +498,14 @@ void
 lockfence_wait_for_change(TransactionId xid, FenceToken pending,
 						  const FenceCheck *check)
 {
-	if (check == NULL || pending >= check->token)
+	bool		outdated = check != NULL && pending != 0 && pending < check->token;
+
+	if (check == NULL)
 	{
 		XactLockTableWait(xid, NULL, NULL, XLTW_None);
 		return;
 	}
-	if (pending != 0)
+	if (outdated)
 		settle_outdated(xid, check);
-	wait_for_xid(xid, check);
+	wait_for_xid(xid, check, outdated);
 }

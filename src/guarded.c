@@ -16,9 +16,7 @@
 
 #include "access/table.h"
 #include "catalog/pg_operator.h"
-#include "compat.h"
 #include "executor/spi.h"
-#include "lockfence.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
@@ -28,6 +26,9 @@
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 #include "utils/typcache.h"
+
+#include "compat.h"
+#include "lockfence.h"
 
 /* Plans beyond this number displace all the others. */
 #define MAX_PLANS 256
