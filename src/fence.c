@@ -139,8 +139,32 @@ hold_mark(MarkScan *scan, const LOCKTAG *tag, const FenceCheck *check)
 		lockfence_unlock_shared(tag);
 	if (!held)
 		return START_OVER;
+	if (!by_tuple && !scan->own && lockfence_mark_is_guarded(scan))
+		lockfence_cache_put(check->write.resource, check->token, scan->generation);
 	remember(check, scan->own, !by_tuple);
 	return ACCEPTED;
+}
+
+/*
+ * The same, where the cache tells that the mark equals the token: the lock
+ * alone is then to be taken, and the cache to be asked again under it.
+ */
+static bool
+hold_cached_mark(const LOCKTAG *tag, const FenceCheck *check)
+{
+	const char *resource = check->write.resource;
+
+	if (check->single_use || lockfence_held_locks() >= lockfence_max_resource_locks ||
+		lockfence_cache_find(resource) != check->token)
+		return false;
+	lockfence_lock_shared(tag);
+	if (lockfence_cache_find(resource) != check->token)
+	{
+		lockfence_unlock_shared(tag);
+		return false;
+	}
+	remember(check, false, true);
+	return true;
 }
 
 /* Is it certain, under the exclusive lock, that the scan shows the mark? */
@@ -280,6 +304,8 @@ lockfence_check_and_advance(const FenceCheck *check, FenceToken *previous)
 		return false;
 
 	lockfence_set_resource_tag(&tag, check->write.resource);
+	if (hold_cached_mark(&tag, check))
+		return true;
 	do
 	{
 		verdict = attempt(&tag, check, asked, previous);

@@ -9,6 +9,7 @@
 #include "fmgr.h"
 #include "storage/itemptr.h"
 #include "storage/lock.h"
+#include "utils/guc.h"
 #include "utils/rel.h"
 
 /* The schema that holds every object of the extension; fixed. */
@@ -83,11 +84,14 @@ typedef struct MarkScan
 	bool		of_command;		/* ... of its current command */
 	FenceToken	token;
 	ItemPointerData tid;
+	uint64		generation;		/* of the cache, before the read */
 	TransactionId changing;		/* another transaction changes the mark */
 	FenceToken	pending;		/* ... to this token; 0: removes it */
 } MarkScan;
 
 extern Oid	lockfence_relation_oid(const char *name);
+extern Oid	lockfence_mark_relid(void);
+extern bool lockfence_mark_is_guarded(const MarkScan *scan);
 extern void lockfence_mark_begin(MarkScan *scan, const char *resource);
 extern bool lockfence_mark_unchanged(MarkScan *scan);
 extern bool lockfence_mark_lock_tuple(MarkScan *scan);
@@ -202,6 +206,28 @@ extern void lockfence_refuse_unvalidated(const FencedWrite *write,
 										 FenceToken token, Oid validator);
 extern void lockfence_refuse_truncate(const FencedWrite *write);
 
+/* shmem.c: shared memory, in pieces */
+typedef enum LockfencePiece
+{
+	LOCKFENCE_SHARED_STATS,
+	LOCKFENCE_SHARED_CACHE		/* the last */
+} LockfencePiece;
+
+extern GucContext lockfence_size_context(void);
+extern void *lockfence_shared_memory(LockfencePiece piece);
+extern void lockfence_shmem_init(void);
+
+/* cache.c: committed marks, in shared memory */
+extern uint64 lockfence_cache_generation(void);
+extern FenceToken lockfence_cache_find(const char *resource);
+extern void lockfence_cache_put(const char *resource, FenceToken token,
+								uint64 generation);
+extern void lockfence_cache_drop(const char *resource);
+extern void lockfence_cache_flush(void);
+extern void lockfence_cache_init(void);
+extern Size lockfence_cache_size(void);
+extern void lockfence_cache_init_memory(void *memory);
+
 /* stats.c: counters and the ring of refusals, in shared memory */
 typedef enum LockfenceCounter
 {
@@ -233,6 +259,8 @@ typedef struct Refusal
 } Refusal;
 
 extern void lockfence_stats_init(void);
+extern Size lockfence_stats_size(void);
+extern void lockfence_stats_init_memory(void *memory);
 extern void lockfence_count(Relation rel, LockfenceCounter counter);
 extern void lockfence_record_refusal(const FencedWrite *write, const Refusal *refusal);
 

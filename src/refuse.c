@@ -23,7 +23,7 @@
 static char *
 row_name(Relation rel, TupleTableSlot *row)
 {
-	const char *table = quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)),
+	char	   *table = quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)),
 												   RelationGetRelationName(rel));
 	Relation	index;
 	Datum		values[INDEX_MAX_KEYS];
@@ -31,7 +31,9 @@ row_name(Relation rel, TupleTableSlot *row)
 	char	   *key;
 
 	list_free(RelationGetIndexList(rel));	/* fills in rd_pkindex */
-	if (!OidIsValid(rel->rd_pkindex) || row == NULL)
+	if (row == NULL)
+		return table;
+	if (!OidIsValid(rel->rd_pkindex))
 		return psprintf("a row of %s", table);
 
 	index = index_open(rel->rd_pkindex, AccessShareLock);

@@ -13,9 +13,6 @@
  * with a take-over may land with the new table: it is never lost, and no lock
  * stands in the write path.  A place in the ring is a spinlock's, held while
  * one refusal is copied.
- *
- * Memory.  Preloaded, it is part of the server's shared memory; otherwise, where
- * there is a registry of named segments (17 and later), of one of those.
  */
 #include "postgres.h"
 
@@ -25,7 +22,6 @@
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
-#include "storage/ipc.h"
 #include "storage/shmem.h"
 #include "storage/spin.h"
 #include "utils/builtins.h"
@@ -107,8 +103,9 @@ wanted_sets(void)
 	return (max_tables + SET_SIZE - 1) / SET_SIZE;
 }
 
-static Size
-wanted_size(void)
+/* How much shared memory the statistics take, in bytes. */
+Size
+lockfence_stats_size(void)
 {
 	Size		size = offsetof(SharedStats, tables);
 
@@ -133,9 +130,10 @@ clear_slot(TableSlot *slot)
 }
 
 /* Make new memory ready for use. */
-static void
-init_memory(SharedStats *fresh)
+void
+lockfence_stats_init_memory(void *memory)
 {
+	SharedStats *fresh = (SharedStats *) memory;
 	RefusalSlot *ring;
 
 	fresh->nsets = wanted_sets();
@@ -163,92 +161,19 @@ init_memory(SharedStats *fresh)
 	}
 }
 
-#ifdef LOCKFENCE_HAS_DSM_REGISTRY
-
-static void
-init_segment(LOCKFENCE_SEGMENT_INIT_ARGS)
-{
-	init_memory((SharedStats *) segment);
-}
-
 /* The statistics, or NULL where there is no memory for them. */
 static SharedStats *
 shared_stats(void)
 {
-	bool		found;
-
 	if (stats == NULL)
-		stats = LOCKFENCE_NAMED_SEGMENT("lockfence", wanted_size(), init_segment, &found);
+		stats = lockfence_shared_memory(LOCKFENCE_SHARED_STATS);
 	return stats;
 }
-
-static void
-arrange_memory(void)
-{
-}
-
-#else
-
-static shmem_startup_hook_type previous_startup_hook = NULL;
-
-static SharedStats *
-shared_stats(void)
-{
-	return stats;
-}
-
-#ifdef LOCKFENCE_HAS_SHMEM_REQUEST_HOOK
-static shmem_request_hook_type previous_request_hook = NULL;
-
-static void
-request_memory(void)
-{
-	if (previous_request_hook)
-		previous_request_hook();
-	RequestAddinShmemSpace(wanted_size());
-}
-#endif
-
-static void
-attach_preloaded(void)
-{
-	bool		found;
-
-	if (previous_startup_hook)
-		previous_startup_hook();
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	stats = ShmemInitStruct("lockfence", wanted_size(), &found);
-	if (!found)
-		init_memory(stats);
-	LWLockRelease(AddinShmemInitLock);
-}
-
-/* Have the postmaster give us memory, if it is the one that loads us. */
-static void
-arrange_memory(void)
-{
-	if (!process_shared_preload_libraries_in_progress)
-		return;
-#ifdef LOCKFENCE_HAS_SHMEM_REQUEST_HOOK
-	previous_request_hook = shmem_request_hook;
-	shmem_request_hook = request_memory;
-#else
-	RequestAddinShmemSpace(wanted_size());
-#endif
-	previous_startup_hook = shmem_startup_hook;
-	shmem_startup_hook = attach_preloaded;
-}
-
-#endif							/* LOCKFENCE_HAS_DSM_REGISTRY */
 
 /* Called once a backend, or by the postmaster. */
 void
 lockfence_stats_init(void)
 {
-	/* the sizes are fixed once there is memory */
-	GucContext	size_context = process_shared_preload_libraries_in_progress ?
-		PGC_POSTMASTER : PGC_SIGHUP;
-
 	DefineCustomBoolVariable("lockfence.track",
 							 "Counts what fences decide, and keeps the last refusals.",
 							 NULL, &track, true, PGC_SUSET, 0,
@@ -257,17 +182,16 @@ lockfence_stats_init(void)
 							"Sets for how many tables there are counters.",
 							"Past that number the table that counted longest ago gives way.",
 							&max_tables, 1024, SET_SIZE, 1 << 20,
-							size_context, 0, NULL, NULL, NULL);
+							lockfence_size_context(), 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("lockfence.max_refusals",
 							"Sets how many of the last refusals are kept.",
 							NULL, &max_refusals, 1024, 1, 1 << 20,
-							size_context, 0, NULL, NULL, NULL);
+							lockfence_size_context(), 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("lockfence.log_refusals",
 							"Sets how many refusals of a table are logged in a minute.",
 							"Those beyond are counted, and their number is told by the next line. 0 logs none, -1 all.",
 							&log_refusals, 10, -1, INT_MAX,
 							PGC_SUSET, 0, NULL, NULL, NULL);
-	arrange_memory();
 }
 
 /* Take a slot of the set over for another table; false: somebody was faster. */
