@@ -34,7 +34,7 @@ lock_mark(MarkScan *scan, const LOCKTAG *tag, const char *resource)
 	for (;;)
 	{
 		CHECK_FOR_INTERRUPTS();
-		lockfence_lock_exclusive(tag, NULL);
+		lockfence_lock_exclusive(tag);
 		lockfence_mark_begin(scan, resource);
 		if (!TransactionIdIsValid(scan->changing))
 			return;
@@ -58,6 +58,7 @@ lockfence_reset_mark(PG_FUNCTION_ARGS)
 	lockfence_set_resource_tag(&tag, resource);
 	lock_mark(&scan, &tag, resource);
 	lockfence_mark_write(&scan, PG_GETARG_INT64(1));
+	lockfence_forget_token(resource);
 	lockfence_mark_end(&scan);
 	lockfence_unlock_exclusive(&tag);
 	ForceSyncCommit();

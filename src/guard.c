@@ -293,7 +293,7 @@ guard_insert(const RowGuard *guard)
 	HeapTuple	tuple = guard->trigger->tg_trigtuple;
 
 	/* the token in the row was not put there by this statement */
-	if (lockfence_row_moves_in_unprotected())
+	if (lockfence_row_moves_in_unprotected(RelationGetRelid(guard->rel)))
 		return tuple;
 	if (guard->fence->resource == NULL)
 		return row_to_write(guard, tuple, check_row(guard));

@@ -17,7 +17,6 @@
 #include "access/table.h"
 #include "catalog/pg_operator.h"
 #include "executor/spi.h"
-#include "lockfence.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
@@ -27,6 +26,9 @@
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 #include "utils/typcache.h"
+
+#include "compat.h"
+#include "lockfence.h"
 
 /* Plans beyond this number displace all the others. */
 #define MAX_PLANS 256
@@ -322,7 +324,24 @@ drop_plans(void)
 	}
 }
 
-/* Plan a statement, and keep the plan for its next call. */
+/* Was the plan made for parameters of these types? */
+static bool
+plan_takes(SPIPlanPtr plan, int nparams, const Oid *types)
+{
+	if (SPI_getargcount(plan) != nparams)
+		return false;
+	for (int i = 0; i < nparams; i++)
+	{
+		if (SPI_getargtypeid(plan, i) != types[i])
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Plan a statement, and keep the plan for its next call.  The same text may
+ * need another plan once a column has changed its type.
+ */
 static SPIPlanPtr
 plan_statement(const char *statement, int nparams, Oid *types)
 {
@@ -331,7 +350,7 @@ plan_statement(const char *statement, int nparams, Oid *types)
 
 	if (strlen(statement) < MAX_PLAN_KEY)
 		kept = hash_search(plans, statement, HASH_FIND, NULL);
-	if (kept != NULL)
+	if (kept != NULL && plan_takes(kept->plan, nparams, types))
 		return kept->plan;
 
 	plan = SPI_prepare(statement, nparams, types);
@@ -340,7 +359,9 @@ plan_statement(const char *statement, int nparams, Oid *types)
 			 SPI_result_code_string(SPI_result));
 	if (strlen(statement) < MAX_PLAN_KEY)
 	{
-		if (hash_get_num_entries(plans) >= MAX_PLANS)
+		if (kept != NULL)
+			SPI_freeplan(kept->plan);
+		else if (hash_get_num_entries(plans) >= MAX_PLANS)
 			drop_plans();
 		SPI_keepplan(plan);
 		kept = hash_search(plans, statement, HASH_ENTER, NULL);
