@@ -170,6 +170,7 @@ extern const Fence *lockfence_trigger_fence(FunctionCallInfo fcinfo);
 extern const Fence *lockfence_relation_fence(Relation rel);
 extern char *lockfence_slot_resource(const Fence *fence, Relation rel,
 									 TupleTableSlot *slot);
+extern bool lockfence_slot_has_resource(const Fence *fence, TupleTableSlot *slot);
 extern char *lockfence_values_resource(const Fence *fence, const Datum *values,
 									   const bool *missing);
 extern char *lockfence_constant_resource(const Fence *fence);
