@@ -22,6 +22,17 @@ ROLLBACK;
 -- An unprotected write touches no mark, and the row keeps the token that it had.
 SELECT * FROM item ORDER BY id;
 SELECT resource, token FROM lockfence.mark WHERE resource LIKE 'missing:%';
+-- ... even where an earlier trigger puts another one there, which would stand for a missing mark
+CREATE FUNCTION forge() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	NEW.token := 99;
+	RETURN NEW;
+END
+$$;
+CREATE TRIGGER forge BEFORE UPDATE ON item FOR EACH ROW EXECUTE FUNCTION forge();
+UPDATE item SET note = 'forged' WHERE id = 1;
+SELECT * FROM item WHERE id = 1;
+DROP TRIGGER forge ON item;
 DELETE FROM item WHERE id = 1;
 INSERT INTO item VALUES (1, 'stale', 9);
 TRUNCATE item;
