@@ -32,7 +32,7 @@
 
 /* 16 renamed the look at a backend's status. */
 #if PG_VERSION_NUM < 160000
-#define pgstat_get_local_beentry_by_index pgstat_fetch_stat_local_beentry
+#define pgstat_get_local_beentry_by_index(index) pgstat_fetch_stat_local_beentry(index)
 #endif
 
 /* 15 reserves a prefix; before, placeholders could only be warned about. */

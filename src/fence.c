@@ -171,7 +171,8 @@ lock_and_write_mark(MarkScan *scan, const LOCKTAG *tag, const FenceCheck *check)
 	Verdict		verdict;
 
 	PreventCommandIfReadOnly("an advance of a fence's mark");
-	lockfence_lock_exclusive(tag, check);
+	if (!lockfence_claim_exclusive(tag, check, scan))
+		return START_OVER;
 	verdict = write_mark(scan, check);
 	lockfence_unlock_exclusive(tag);
 	return verdict;
@@ -307,6 +308,8 @@ lockfence_raise_mark(const char *resource, FenceToken token, FenceToken *before)
 			lockfence_wait_for_change(scan.changing, scan.pending, &check);
 		*before = scan.found ? scan.token : lockfence_state_floor();
 	} while (verdict == START_OVER);
+	if (verdict == ACCEPTED)
+		lockfence_forget_token(resource);
 	return verdict == ACCEPTED;
 }
 

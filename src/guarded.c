@@ -30,7 +30,7 @@
 #include "compat.h"
 #include "lockfence.h"
 
-/* Plans beyond this number displace all the others. */
+/* Plans beyond this number are made anew for every call. */
 #define MAX_PLANS 256
 
 /* Longest statement whose plan is kept, in bytes. */
@@ -316,21 +316,6 @@ build_statement(const GuardedCall *call, int *nparams, Oid *types, Datum *values
 	return statement.data;
 }
 
-/* Drop every kept plan. */
-static void
-drop_plans(void)
-{
-	HASH_SEQ_STATUS status;
-	KeptPlan   *kept;
-
-	hash_seq_init(&status, plans);
-	while ((kept = hash_seq_search(&status)) != NULL)
-	{
-		SPI_freeplan(kept->plan);
-		hash_search(plans, kept->statement, HASH_REMOVE, NULL);
-	}
-}
-
 /* Was the plan made for parameters of these types? */
 static bool
 plan_takes(SPIPlanPtr plan, int nparams, const Oid *types)
@@ -364,14 +349,14 @@ plan_statement(const char *statement, int nparams, Oid *types)
 	if (plan == NULL)
 		elog(ERROR, "could not plan \"%s\": %s", statement,
 			 SPI_result_code_string(SPI_result));
-	if (strlen(statement) < MAX_PLAN_KEY)
+	if (strlen(statement) < MAX_PLAN_KEY &&
+		(kept != NULL || hash_get_num_entries(plans) < MAX_PLANS))
 	{
+		SPI_keepplan(plan);
 		if (kept != NULL)
 			SPI_freeplan(kept->plan);
-		else if (hash_get_num_entries(plans) >= MAX_PLANS)
-			drop_plans();
-		SPI_keepplan(plan);
-		kept = hash_search(plans, statement, HASH_ENTER, NULL);
+		else
+			kept = hash_search(plans, statement, HASH_ENTER, NULL);
 		kept->plan = plan;
 	}
 	return plan;
@@ -443,7 +428,7 @@ static FenceToken
 begin_call(const GuardedCall *call)
 {
 	FenceToken	before = lockfence_ambient_token();
-	FencedWrite write = {.rel = call->rel};
+	FencedWrite write = {.rel = call->rel,.advisory = call->fence->advisory};
 
 	if (before != 0 && before != call->token)
 	{

@@ -220,6 +220,14 @@ lockfence_remember_token(const char *resource, HeldToken held)
 	set_held(entry, held);
 }
 
+/* Note that an administrator's act in this transaction outdates its token. */
+void
+lockfence_forget_token(const char *resource)
+{
+	if (lockfence_held_token(resource) != NULL)
+		lockfence_remember_token(resource, (HeldToken) {0});
+}
+
 /* How many resources are held by a heavyweight lock. */
 int
 lockfence_held_locks(void)
