@@ -63,6 +63,10 @@ INSERT INTO judged VALUES (1, 'not valid', 5);
 SELECT lockfence.present('advisory:judged', 5);
 INSERT INTO judged VALUES (2, 'used', 5);
 SELECT lockfence.guarded_update('item', '{"id": 1}', '{"note": "guarded"}', 3);
+BEGIN;
+SELECT lockfence.present(12);
+SELECT lockfence.guarded_update('item', '{"id": 1}', '{"note": "conflict"}', 13);
+ROLLBACK;
 SET client_min_messages = warning;
 SELECT * FROM item;
 -- A token that was refused is not stored: it would stand for a missing mark, and reconcile() would raise one to it.

@@ -201,5 +201,19 @@ SELECT lockfence.attach('wide', 'guarded:wide', 'token');
 INSERT INTO wide (id, token) VALUES (1, 10);
 SELECT sum(lockfence.guarded_update('wide', '{"id": 1}', jsonb_build_object('c' || n, n), 10)) FROM generate_series(1, 300) n;
 SELECT c1, c2, c299, c300 FROM wide;
+-- ... by a trigger of a guarded write
+CREATE TABLE outer_one (id integer PRIMARY KEY, note text);
+SELECT lockfence.attach('outer_one', 'guarded:outer', 'token');
+INSERT INTO outer_one VALUES (1, 'new', 10);
+CREATE FUNCTION write_wide() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM lockfence.guarded_update('test_guarded.wide', '{"id": 1}', jsonb_build_object('c' || n, -n, 'c' || n + 1, 0), 10)
+	FROM generate_series(1, 298, 3) n;
+	RETURN NULL;
+END
+$$;
+CREATE TRIGGER write_wide AFTER UPDATE ON outer_one FOR EACH ROW EXECUTE FUNCTION write_wide();
+SELECT lockfence.guarded_update('outer_one', '{"id": 1}', '{"note": "outer"}', 10);
+SELECT c1, c2, c298, c299 FROM wide;
 
 DROP SCHEMA test_guarded CASCADE;

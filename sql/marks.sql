@@ -28,6 +28,9 @@ RESET session_replication_role;
 INSERT INTO lockfence.mark VALUES (NULL, now(), 'marks:d');
 \echo :LAST_ERROR_SQLSTATE
 INSERT INTO lockfence.mark VALUES (1, now(), NULL);
+INSERT INTO lockfence.mark VALUES (0, now(), 'marks:d');
+\echo :LAST_ERROR_SQLSTATE
+INSERT INTO lockfence.mark VALUES (1, now(), '');
 -- ... a mark that is given another name stays where it was, too
 UPDATE lockfence.mark SET resource = 'marks:e' WHERE resource = 'marks:b';
 SELECT * FROM marks;

@@ -47,7 +47,7 @@ SELECT lockfence.raise_mark('privileges:1', 100, 'x');
 SELECT lockfence.reset_mark('privileges:1', 1, 'x');
 SELECT lockfence._reset_mark('privileges:1', 1);
 SELECT lockfence._raise_mark('privileges:1', 100);
-SELECT lockfence._fold_mark('privileges:1');
+SELECT lockfence._fold_mark('privileges:1', 11);
 SELECT lockfence._log('x', 'x', 1, 1, 'x');
 SELECT lockfence._set_state('epoch', 1);
 SELECT lockfence.set_epoch(1, 'x');

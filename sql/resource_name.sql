@@ -73,6 +73,17 @@ INSERT INTO named VALUES (1, 'x', 'y', 10);
 UPDATE named SET a = NULL, token = 10;
 \echo :LAST_ERROR_SQLSTATE
 SELECT lockfence.guarded_update('named', '{"a": null, "b": "y"}', '{"id": 2}', 10);
+-- ... so a row of nobody, from before the fence, is given a name by an UPDATE, and by nothing else.
+SELECT lockfence.detach('named');
+INSERT INTO named VALUES (9, NULL, 'z', NULL);
+SELECT lockfence.attach('named', 'names:{a}/{b}', 'token');
+UPDATE named SET id = 10, token = 10 WHERE id = 9;
+\echo :LAST_ERROR_SQLSTATE
+UPDATE named SET a = 'x', b = 'y', token = 9 WHERE id = 9;
+\echo :LAST_ERROR_SQLSTATE
+UPDATE named SET a = 'x', b = 'y' WHERE id = 9;
+\echo :LAST_ERROR_SQLSTATE
+UPDATE named SET a = 'x', b = 'y', token = 10 WHERE id = 9;
 -- Empty values are values.
 INSERT INTO named VALUES (2, '', '', 10);
 SELECT lockfence.resource_of('named', n) FROM named n ORDER BY id;
