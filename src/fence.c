@@ -29,6 +29,7 @@
 #include "storage/lock.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
+#include "utils/syscache.h"
 
 PG_FUNCTION_INFO_V1(lockfence_present);
 PG_FUNCTION_INFO_V1(lockfence_is_current);
@@ -77,6 +78,14 @@ ask_validator(const FenceCheck *check)
 
 	if (!OidIsValid(check->validator))
 		return true;
+	if (!SearchSysCacheExists1(PROCOID, ObjectIdGetDatum(check->validator)))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_FUNCTION),
+				 errmsg("the validator of the fence of table \"%s\" does not exist",
+						RelationGetRelationName(check->write.rel)),
+				 errdetail("It was dropped after the fence was attached."),
+				 errhint("Declare the fence again by lockfence.detach() and lockfence.attach()."),
+				 errtable(check->write.rel)));
 
 	fmgr_info(check->validator, &flinfo);
 	InitFunctionCallInfoData(*fcinfo, &flinfo, 2, InvalidOid, NULL, NULL);

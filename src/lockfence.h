@@ -107,7 +107,7 @@ extern void lockfence_forget_token(const char *resource);
 extern int	lockfence_held_locks(void);
 extern void lockfence_remember_row(Oid relid, ItemPointer tid, FenceToken token);
 extern bool lockfence_row_moves_out(Oid relid, ItemPointer tid, FenceToken *token);
-extern bool lockfence_row_moves_in_unprotected(void);
+extern bool lockfence_row_moves_in_unprotected(Oid relid);
 extern bool lockfence_first_bypass(Oid relid);
 extern void lockfence_holder_init(void);
 
@@ -170,6 +170,7 @@ extern const Fence *lockfence_trigger_fence(FunctionCallInfo fcinfo);
 extern const Fence *lockfence_relation_fence(Relation rel);
 extern char *lockfence_slot_resource(const Fence *fence, Relation rel,
 									 TupleTableSlot *slot);
+extern bool lockfence_slot_has_resource(const Fence *fence, TupleTableSlot *slot);
 extern char *lockfence_values_resource(const Fence *fence, const Datum *values,
 									   const bool *missing);
 extern char *lockfence_constant_resource(const Fence *fence);

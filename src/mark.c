@@ -27,6 +27,7 @@
 #include "catalog/indexing.h"
 #include "catalog/namespace.h"
 #include "lockfence.h"
+#include "storage/lmgr.h"
 #include "storage/procarray.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
@@ -185,6 +186,8 @@ lockfence_mark_lock_tuple(MarkScan *scan)
 	if (scan->own)
 		return true;
 
+	/* tells lockfence.prepared_holds that the transaction locked a mark */
+	LockRelationOid(RelationGetRelid(scan->rel), RowShareLock);
 	slot = table_slot_create(scan->rel, NULL);
 	result = table_tuple_lock(scan->rel, &scan->tid, scan->dirty, slot,
 							  GetCurrentCommandId(true), LockTupleShare,
