@@ -1,5 +1,5 @@
 # lockfence: a PGXS extension.  `make`, `make install`, `make installcheck`.
-# `make check` needs nothing installed, `make matrix` tests every PostgreSQL version supported.
+# `scripts/test` runs every test without installing it; `make memcheck` and `make matrix` are the slower ones.
 EXTENSION = lockfence
 MODULE_big = lockfence
 
@@ -31,11 +31,11 @@ endif
 include $(PGXS)
 
 # An out-of-tree build has no src/ to put objects in.
-$(OBJS) $(OBJS:.o=.bc): | $(CURDIR)/src
+$(OBJS) $(OBJS:.o=.bc): $(wildcard $(HERE)src/*.h) | $(CURDIR)/src
 $(CURDIR)/src:
 	mkdir -p $@
 
-matrix:
-	$(HERE)test/matrix/run
+matrix memcheck:
+	$(HERE)test/$@/run
 
-.PHONY: matrix
+.PHONY: matrix memcheck

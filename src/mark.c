@@ -219,12 +219,14 @@ lockfence_mark_lockers(MarkScan *scan)
 	List	   *lockers = NIL;
 	int			nmembers;
 
-	if ((infomask & HEAP_XMAX_INVALID) || !HEAP_XMAX_IS_LOCKED_ONLY(infomask))
+	/* an updater among them has aborted, or the version were not the mark */
+	if (infomask & HEAP_XMAX_INVALID)
 		return NIL;
 	if (!(infomask & HEAP_XMAX_IS_MULTI))
 		return add_locker(NIL, xmax);
 
-	nmembers = GetMultiXactIdMembers(xmax, &members, false, true);
+	nmembers = GetMultiXactIdMembers(xmax, &members, false,
+									 HEAP_XMAX_IS_LOCKED_ONLY(infomask));
 	for (int i = 0; i < nmembers; i++)
 		lockers = add_locker(lockers, members[i].xid);
 	return lockers;
