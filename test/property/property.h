@@ -211,7 +211,6 @@ typedef struct Worker
 	Stats	   *stats;
 	int			may;			/* MAY_ flags of the statement at hand */
 	char		doing[TEXT_LEN];
-	char		sqlstate[6];	/* of the last failure */
 	bool		lost;			/* no connection */
 	int64_t		seq;
 	Token		held[N_FENCES][MAX_RESOURCES];
