@@ -285,7 +285,8 @@ typedef struct Verdict
 {
 	long		accepted;
 	long		transactions;
-	long		violations;
+	long		violations;		/* a token goes down */
+	long		reused;			/* a single-use token writes in two transactions */
 	long		advances;
 	long		siblings;		/* equal tokens of different workers */
 	long		cells[N_FENCES][N_CARRIERS][N_VERBS];
