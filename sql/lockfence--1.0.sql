@@ -924,8 +924,8 @@ CREATE FUNCTION lockfence._stats(
 	OUT database oid, OUT relid oid, OUT accepted bigint, OUT advanced bigint, OUT stale bigint,
 	OUT missing bigint, OUT invalid bigint, OUT unknown_epoch bigint, OUT conflicting bigint,
 	OUT unvalidated bigint, OUT unfenceable bigint, OUT unprotected bigint, OUT advisory bigint,
-	OUT bypassed bigint, OUT preempted bigint, OUT validator_calls bigint,
-	OUT validator_failures bigint, OUT log_suppressed bigint,
+	OUT advisory_stale bigint, OUT bypassed bigint, OUT preempted bigint,
+	OUT validator_calls bigint, OUT validator_failures bigint, OUT log_suppressed bigint,
 	OUT last_used timestamp with time zone)
 RETURNS SETOF record
 LANGUAGE c VOLATILE ROWS 100
@@ -944,12 +944,13 @@ COMMENT ON FUNCTION lockfence._refusals() IS
 'the last refusals of every database; no rows without shared memory';
 
 CREATE FUNCTION lockfence.stats_info(
-	OUT available boolean, OUT max_tables bigint, OUT evicted bigint, OUT refusals bigint,
+	OUT available boolean, OUT max_tables bigint, OUT tables bigint, OUT evicted bigint,
+	OUT max_refusals bigint, OUT refusals bigint, OUT overwritten bigint,
 	OUT stats_reset timestamp with time zone)
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'lockfence_stats_info';
 COMMENT ON FUNCTION lockfence.stats_info() IS
-'whether there is shared memory for statistics; for how many tables, how many tables gave way to others, refusals ever recorded, and when counting began';
+'whether there is shared memory for statistics; for how many tables, how many have counters and how many gave way to others; how many refusals are kept, were recorded and were overwritten; and since when';
 
 CREATE FUNCTION lockfence.stats_reset()
 RETURNS void
@@ -961,7 +962,7 @@ COMMENT ON FUNCTION lockfence.stats_reset() IS
 CREATE VIEW lockfence.stats AS
 SELECT c.oid::pg_catalog.regclass AS target,
 	s.accepted, s.advanced, s.stale, s.missing, s.invalid, s.unknown_epoch, s.conflicting,
-	s.unvalidated, s.unfenceable, s.unprotected, s.advisory, s.bypassed, s.preempted,
+	s.unvalidated, s.unfenceable, s.unprotected, s.advisory, s.advisory_stale, s.bypassed, s.preempted,
 	s.validator_calls, s.validator_failures, s.log_suppressed, s.last_used
 FROM lockfence._stats() s
 	JOIN pg_catalog.pg_database d ON d.oid OPERATOR(pg_catalog.=) s.database

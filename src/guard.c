@@ -448,8 +448,8 @@ check_constant(Relation rel, const Fence *fence)
 		return;
 	if (check.token == 0)
 		settle_missing(fence, &check.write, false);
-	else
-		(void) lockfence_check_and_advance(&check, &previous);
+	else if (lockfence_check_and_advance(&check, &previous))
+		lockfence_count(rel, LOCKFENCE_ACCEPTED);
 }
 
 /* BEFORE INSERT OR UPDATE OR DELETE FOR EACH STATEMENT */

@@ -48,6 +48,7 @@ _PG_init(void)
 	lockfence_trigarg_init();
 	lockfence_guarded_init();
 	lockfence_stats_init();
+	lockfence_refusals_init();
 	lockfence_cache_init();
 	lockfence_shmem_init();
 	MarkGUCPrefixReserved("lockfence");

@@ -7,6 +7,7 @@
 
 #include "executor/tuptable.h"
 #include "fmgr.h"
+#include "port/atomics.h"
 #include "storage/itemptr.h"
 #include "storage/lock.h"
 #include "utils/guc.h"
@@ -209,10 +210,14 @@ extern void lockfence_refuse_truncate(const FencedWrite *write);
 /* shmem.c: shared memory, in pieces */
 typedef enum LockfencePiece
 {
+	LOCKFENCE_SHARED_VERSION,	/* the first */
 	LOCKFENCE_SHARED_STATS,
-	LOCKFENCE_SHARED_CACHE		/* the last */
+	LOCKFENCE_SHARED_REFUSALS,
+	LOCKFENCE_SHARED_CACHE
 } LockfencePiece;
 
+extern Size lockfence_version_size(void);
+extern void lockfence_version_init_memory(void *version);
 extern GucContext lockfence_size_context(void);
 extern void *lockfence_shared_memory(LockfencePiece piece);
 extern void lockfence_shmem_init(void);
@@ -228,7 +233,7 @@ extern void lockfence_cache_init(void);
 extern Size lockfence_cache_size(void);
 extern void lockfence_cache_init_memory(void *memory);
 
-/* stats.c: counters and the ring of refusals, in shared memory */
+/* stats.c: counters, in shared memory; in the order of the columns of _stats() */
 typedef enum LockfenceCounter
 {
 	LOCKFENCE_ACCEPTED,			/* writes let pass by their token */
@@ -242,6 +247,7 @@ typedef enum LockfenceCounter
 	LOCKFENCE_UNFENCEABLE,		/* LF009 */
 	LOCKFENCE_UNPROTECTED,		/* no token, and the fence allows it */
 	LOCKFENCE_ADVISORY,			/* refusals that were only reported */
+	LOCKFENCE_ADVISORY_STALE,	/* ... of stale tokens */
 	LOCKFENCE_BYPASSED,			/* under lockfence.bypass */
 	LOCKFENCE_PREEMPTED,		/* holders ended for an advance */
 	LOCKFENCE_VALIDATOR_CALLS,
@@ -249,6 +255,22 @@ typedef enum LockfenceCounter
 	LOCKFENCE_NCOUNTERS
 } LockfenceCounter;
 
+/* How many refusals of a table were logged of late. */
+typedef struct LogWindow
+{
+	pg_atomic_uint64 start;		/* a timestamp */
+	pg_atomic_uint64 logged;	/* since then, or held back */
+	pg_atomic_uint64 suppressed;	/* since the last line */
+} LogWindow;
+
+extern void lockfence_stats_init(void);
+extern Size lockfence_stats_size(void);
+extern void lockfence_stats_init_memory(void *memory);
+extern bool lockfence_tracks(void);
+extern void lockfence_count(Relation rel, LockfenceCounter counter);
+extern LogWindow *lockfence_log_window(Relation rel);
+
+/* refusals.c: the ring of the last refusals, and the log */
 typedef struct Refusal
 {
 	LockfenceCounter counter;	/* which refusal */
@@ -258,12 +280,21 @@ typedef struct Refusal
 	FenceToken	mark;			/* what it was compared with; 0: nothing */
 } Refusal;
 
-extern void lockfence_stats_init(void);
-extern Size lockfence_stats_size(void);
-extern void lockfence_stats_init_memory(void *memory);
-extern void lockfence_count(Relation rel, LockfenceCounter counter);
-extern void lockfence_record_refusal(const FencedWrite *write, const Refusal *refusal);
+typedef struct RefusalTotals
+{
+	int64		room;			/* how many are kept */
+	int64		recorded;
+	int64		overwritten;
+} RefusalTotals;
 
+extern void lockfence_refusals_init(void);
+extern Size lockfence_refusals_size(void);
+extern void lockfence_refusals_init_memory(void *memory);
+extern void lockfence_record_refusal(const FencedWrite *write, const Refusal *refusal);
+extern RefusalTotals lockfence_refusal_totals(void);
+extern void lockfence_forget_refusals(void);
+
+#define ERRCODE_CLASS_LOCKFENCE MAKE_SQLSTATE('L', 'F', '0', '0', '0')
 #define LOCKFENCE_ERRCODE(n) MAKE_SQLSTATE('L', 'F', '0', '0', n)
 #define ERRCODE_STALE_FENCE_TOKEN		LOCKFENCE_ERRCODE('1')
 #define ERRCODE_MISSING_FENCE_TOKEN		LOCKFENCE_ERRCODE('2')

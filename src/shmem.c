@@ -1,10 +1,13 @@
 /*
  * shmem.c
- *		Shared memory: one piece for the statistics and one for the cache.
+ *		Shared memory, in pieces: the counters, the refusals and the cache.
  *
- * Since 17 it is a named segment that the first backend to ask creates.
- * Before, it is part of the server's own shared memory, and there is none
- * unless the library is preloaded.
+ * Where the library is preloaded it is part of the server's own shared memory.
+ * Where it is not, it is since 17 a named segment that the first backend to ask
+ * creates; before, there is none.
+ *
+ * Sizes follow from settings.  All who use the memory must agree on them, so
+ * they can be set at preload only.
  */
 #include "postgres.h"
 
@@ -16,7 +19,19 @@
 #include "compat.h"
 #include "lockfence.h"
 
+static const struct
+{
+	Size		(*size) (void);
+	void		(*init) (void *memory);
+}			pieces[] = {
+	[LOCKFENCE_SHARED_VERSION] = {lockfence_version_size, lockfence_version_init_memory},
+	[LOCKFENCE_SHARED_STATS] = {lockfence_stats_size, lockfence_stats_init_memory},
+	[LOCKFENCE_SHARED_REFUSALS] = {lockfence_refusals_size, lockfence_refusals_init_memory},
+	[LOCKFENCE_SHARED_CACHE] = {lockfence_cache_size, lockfence_cache_init_memory},
+};
+
 static char *memory = NULL;
+static shmem_startup_hook_type previous_startup_hook = NULL;
 
 /* Where a piece begins; the end, for one past the last. */
 static Size
@@ -24,30 +39,38 @@ piece_offset(int piece)
 {
 	Size		offset = 0;
 
-	if (piece > LOCKFENCE_SHARED_STATS)
-		offset = CACHELINEALIGN(lockfence_stats_size());
-	if (piece > LOCKFENCE_SHARED_CACHE)
-		offset = add_size(offset, lockfence_cache_size());
+	for (int i = 0; i < piece; i++)
+		offset = add_size(offset, CACHELINEALIGN(pieces[i].size()));
 	return offset;
 }
 
 static Size
 wanted_size(void)
 {
-	return piece_offset(LOCKFENCE_SHARED_CACHE + 1);
+	return piece_offset(lengthof(pieces));
 }
 
 static void
 init_pieces(char *base)
 {
-	lockfence_stats_init_memory(base + piece_offset(LOCKFENCE_SHARED_STATS));
-	lockfence_cache_init_memory(base + piece_offset(LOCKFENCE_SHARED_CACHE));
+	for (int i = 0; i < lengthof(pieces); i++)
+		pieces[i].init(base + piece_offset(i));
 }
 
-/*
- * When a setting that decides on sizes can be set: at preload, or not at all,
- * since all who use the memory must agree.
- */
+/* Room to tell which version of the library laid the memory out. */
+Size
+lockfence_version_size(void)
+{
+	return NAMEDATALEN;
+}
+
+void
+lockfence_version_init_memory(void *version)
+{
+	strlcpy((char *) version, LOCKFENCE_VERSION, NAMEDATALEN);
+}
+
+/* When a setting that decides on sizes can be set: at preload, or not at all. */
 GucContext
 lockfence_size_context(void)
 {
@@ -62,30 +85,41 @@ init_segment(LOCKFENCE_SEGMENT_INIT_ARGS)
 	init_pieces((char *) segment);
 }
 
-/* A piece of the shared memory, or NULL where there is none. */
-void *
-lockfence_shared_memory(LockfencePiece piece)
+/*
+ * The segment, which is created if need be.  An error is better than to go on
+ * without: who advances a mark must reach everybody's cache.
+ */
+static char *
+attach_segment(void)
 {
 	bool		found;
+	char	   *base = LOCKFENCE_NAMED_SEGMENT("lockfence", wanted_size(), init_segment, &found);
 
-	if (memory == NULL)
-		memory = LOCKFENCE_NAMED_SEGMENT("lockfence", wanted_size(), init_segment, &found);
-	return memory + piece_offset(piece);
-}
-
-void
-lockfence_shmem_init(void)
-{
-	/* the first to need the segment creates it */
+	if (strcmp(base, LOCKFENCE_VERSION) != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("the server's shared memory is that of lockfence %s, and the library is %s",
+						base, LOCKFENCE_VERSION),
+				 errhint("Restart the server.")));
+	return base;
 }
 
 #else
 
-static shmem_startup_hook_type previous_startup_hook = NULL;
+static char *
+attach_segment(void)
+{
+	return NULL;
+}
 
+#endif							/* LOCKFENCE_HAS_DSM_REGISTRY */
+
+/* A piece of the shared memory, or NULL where there is none. */
 void *
 lockfence_shared_memory(LockfencePiece piece)
 {
+	if (memory == NULL)
+		memory = attach_segment();
 	return memory ? memory + piece_offset(piece) : NULL;
 }
 
@@ -130,5 +164,3 @@ lockfence_shmem_init(void)
 	previous_startup_hook = shmem_startup_hook;
 	shmem_startup_hook = attach_preloaded;
 }
-
-#endif							/* LOCKFENCE_HAS_DSM_REGISTRY */
