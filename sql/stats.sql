@@ -11,6 +11,10 @@ SELECT lockfence.stats_reset();
 
 CREATE FUNCTION kept() RETURNS boolean LANGUAGE sql AS 'SELECT available FROM lockfence.stats_info()';
 
+-- there must be memory wherever it is possible
+SELECT kept() = (current_setting('shared_preload_libraries') ~ 'lockfence'
+	OR current_setting('server_version_num')::int >= 170000) AS kept_where_possible;
+
 -- What was counted for a table, other than 0, or the expected where nothing is kept.
 CREATE FUNCTION counted(target regclass, expected text) RETURNS text LANGUAGE sql AS $$
 SELECT CASE WHEN kept() THEN (
