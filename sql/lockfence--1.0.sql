@@ -91,7 +91,9 @@ SELECT pg_catalog.pg_extension_config_dump('lockfence.admin_log', '');
 SELECT pg_catalog.pg_extension_config_dump('lockfence.admin_log_id_seq', '');
 
 REVOKE ALL ON lockfence.mark, lockfence.state, lockfence.admin_log FROM PUBLIC;
-GRANT SELECT ON lockfence.mark, lockfence.state TO PUBLIC;
+-- Not to everybody: a client that reads the mark and presents it is no holder, and
+-- would not be found out.
+GRANT SELECT ON lockfence.mark, lockfence.state, lockfence.admin_log TO pg_monitor;
 
 CREATE FUNCTION lockfence.guard_mark() RETURNS trigger
 LANGUAGE c
