@@ -84,6 +84,7 @@ EXCEPTION WHEN OTHERS THEN
 	RETURN SQLSTATE;
 END
 $$;
+BEGIN;
 DO $$
 DECLARE
 	source text := 'MERGE INTO test_statements.item i USING (VALUES (1), (90)) v (id) ON i.id = v.id ';
@@ -114,6 +115,7 @@ BEGIN
 	END IF;
 END
 $$;
+ROLLBACK;
 
 -- Writable CTEs
 WITH gone AS (DELETE FROM item WHERE id = 20 RETURNING *) INSERT INTO item SELECT 30, note, token FROM gone;
