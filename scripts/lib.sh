@@ -58,7 +58,8 @@ need_packages() {
 	no_cluster=/etc/postgresql-common/createcluster.d/lockfence.conf
 	as_root mkdir -p "${no_cluster%/*}"
 	echo 'create_main_cluster = false' | as_root tee "$no_cluster" >/dev/null
-	DEBIAN_FRONTEND=noninteractive as_root apt-get -qq -y --no-install-recommends install "${missing[@]}" \
+	DEBIAN_FRONTEND=noninteractive as_root apt-get -qq -y -o DPkg::Lock::Timeout=300 \
+		--no-install-recommends install "${missing[@]}" \
 		</dev/null >"$WORK/apt.log" 2>&1 || { cat "$WORK/apt.log" >&2; die "could not install ${missing[*]}"; }
 	as_root rm "$no_cluster"
 }

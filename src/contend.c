@@ -10,10 +10,10 @@
  * conflicts names the holders and leaves out whoever is advancing.
  *
  * A holder takes HOLD_MODE only after it read a mark equal to its token, and
- * tokens of a mark go up.  So whoever holds a resource when an advance to a
- * higher token comes shows a lower token: it is a holder that has lost its
- * lock.  Siblings of the advancing one, with the same new token, never are
- * among them, they wait in the same queue.
+ * tokens of a mark go up.  So whoever holds a resource while its mark is known
+ * to be lower than an advancing token shows a lower one too: it is a holder
+ * that has lost its lock.  Siblings of the advancing one, with the same new
+ * token, never are among them, they wait in the same queue.
  *
  * Such an outdated holder may be ended: where lockfence.preempt says so, and
  * where a deadlock would make either transaction the victim.  It is ended
@@ -39,6 +39,7 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
+#include "utils/resowner.h"
 
 #include "compat.h"
 #include "lockfence.h"
@@ -77,16 +78,35 @@ lockfence_set_resource_tag(LOCKTAG *tag, const char *resource)
 						 (uint32) hash, RESOURCE_LOCK_CLASS);
 }
 
+/*
+ * Take or let go of the lock in hold mode.  It must live as long as the memo
+ * that relies on it, so it belongs to the current subtransaction, not to the
+ * portal that runs: a cursor that was opened further out and fails in here
+ * would take what it acquired earlier, further out, down with it.
+ */
+static void
+change_hold(const LOCKTAG *tag, bool acquire)
+{
+	ResourceOwner portal = CurrentResourceOwner;
+
+	CurrentResourceOwner = CurTransactionResourceOwner;
+	if (acquire)
+		(void) LockAcquire(tag, HOLD_MODE, false, false);
+	else
+		(void) LockRelease(tag, HOLD_MODE, false);
+	CurrentResourceOwner = portal;
+}
+
 void
 lockfence_lock_shared(const LOCKTAG *tag)
 {
-	(void) LockAcquire(tag, HOLD_MODE, false, false);
+	change_hold(tag, true);
 }
 
 void
 lockfence_unlock_shared(const LOCKTAG *tag)
 {
-	LockRelease(tag, HOLD_MODE, false);
+	change_hold(tag, false);
 }
 
 bool
@@ -202,6 +222,20 @@ holder_pids(const LOCKTAG *tag)
 			pids = lappend_int(pids, pid);
 	}
 	return pids;
+}
+
+/*
+ * The backends that hold the resource by a token lower than that of whoever
+ * read the mark as the scan shows it.  The mark may have gone up since it was
+ * read, and then the holders may be those who are to hold it now.  So look at
+ * the mark once more, after the holders: each of them had read it before.
+ */
+static List *
+outdated_holders(const LOCKTAG *tag, MarkScan *scan)
+{
+	List	   *pids = holder_pids(tag);
+
+	return scan->found && lockfence_mark_unchanged(scan) ? pids : NIL;
 }
 
 /* May this role end that backend?  As pg_terminate_backend() will decide. */
@@ -335,13 +369,13 @@ sleep_before_retry(int attempt)
 
 /* Preempt who holds the lock, and try for it until the grace is over. */
 static bool
-lock_by_preemption(const LOCKTAG *tag, const FenceCheck *check)
+lock_by_preemption(const LOCKTAG *tag, const FenceCheck *check, MarkScan *scan)
 {
 	for (int round = 0; round < 2; round++)
 	{
 		TimestampTz start = GetCurrentTimestamp();
 
-		if (!preempt_holders(holder_pids(tag), round > 0, check))
+		if (!preempt_holders(outdated_holders(tag, scan), round > 0, check))
 			return false;
 		for (int attempt = 1;
 			 !TimestampDifferenceExceeds(start, GetCurrentTimestamp(), PREEMPT_GRACE_MS);
@@ -402,30 +436,34 @@ wait_for(const LOCKTAG *tag, TransactionId xid, WaitReport *report, bool patient
 	error_context_stack = callback.previous;
 }
 
-/*
- * Lock the resource to change its mark; waits for all who hold it.  The check
- * is of the higher token that claims it; NULL: of none, and nobody is ended.
- */
+/* Lock the resource to change its mark; waits for all who hold it. */
 void
-lockfence_lock_exclusive(const LOCKTAG *tag, const FenceCheck *check)
+lockfence_lock_exclusive(const LOCKTAG *tag)
 {
-	WaitReport	report = {0};
+	(void) LockAcquire(tag, ADVANCE_MODE, false, false);
+}
 
-	if (check == NULL)
-	{
-		(void) LockAcquire(tag, ADVANCE_MODE, false, false);
-		return;
-	}
+/*
+ * The same for a higher token than the scan shows, which may end outdated
+ * holders.  Returns false, and no lock, if the mark is seen to have changed.
+ */
+bool
+lockfence_claim_exclusive(const LOCKTAG *tag, const FenceCheck *check, MarkScan *scan)
+{
+	WaitReport	report = {.resource = check->write.resource};
+
 	if (lockfence_try_lock_exclusive(tag))
-		return;
-	if (lockfence_preempt && lock_by_preemption(tag, check))
-		return;
+		return true;
+	if (lockfence_preempt && lock_by_preemption(tag, check, scan))
+		return true;
 
-	break_deadlocks(holder_pids(tag), check);
-	report.resource = check->write.resource;
+	break_deadlocks(outdated_holders(tag, scan), check);
+	if (scan->found && !lockfence_mark_unchanged(scan))
+		return false;
 	report.gid = prepared_holder(tag);
 	warn_of_prepared(&report);
 	wait_for(tag, InvalidTransactionId, &report, true);
+	return true;
 }
 
 /* The backend that runs the transaction, or 0. */
@@ -490,6 +528,24 @@ lockfence_settle_lockers(List *lockers, const FenceCheck *check)
 }
 
 /*
+ * A transaction with a higher token changes the mark and waits for this one:
+ * somebody has to be the victim, and it is the lower token.
+ */
+static void
+give_way(TransactionId xid, const FenceCheck *check)
+{
+	int			pid = xid_pid(xid);
+
+	if (pid != 0 && waits_for_me(pid, 1))
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_DEADLOCK_DETECTED),
+				 errmsg("deadlock detected"),
+				 errdetail("Process %d advances the mark of resource \"%s\" to a higher token, and waits for this transaction.",
+						   pid, check->write.resource),
+				 errhint("Call lockfence.present(resource, token) before the transaction locks any row.")));
+}
+
+/*
  * Wait for the end of a transaction that is changing the mark to the pending
  * token, or removing it (0).  Only a lower token makes it an outdated holder,
  * and only to a check; NULL: just wait.
@@ -507,5 +563,7 @@ lockfence_wait_for_change(TransactionId xid, FenceToken pending,
 	}
 	if (outdated)
 		settle_outdated(xid, check);
+	else if (pending > check->token)
+		give_way(xid, check);
 	wait_for_xid(xid, check, outdated);
 }

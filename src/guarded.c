@@ -30,7 +30,7 @@
 #include "compat.h"
 #include "lockfence.h"
 
-/* Plans beyond this number displace all the others. */
+/* Plans beyond this number are made anew for every call. */
 #define MAX_PLANS 256
 
 /* Longest statement whose plan is kept, in bytes. */
@@ -309,22 +309,24 @@ build_statement(const GuardedCall *call, int *nparams, Oid *types, Datum *values
 	return statement.data;
 }
 
-/* Drop every kept plan. */
-static void
-drop_plans(void)
+/* Was the plan made for parameters of these types? */
+static bool
+plan_takes(SPIPlanPtr plan, int nparams, const Oid *types)
 {
-	HASH_SEQ_STATUS status;
-	KeptPlan   *kept;
-
-	hash_seq_init(&status, plans);
-	while ((kept = hash_seq_search(&status)) != NULL)
+	if (SPI_getargcount(plan) != nparams)
+		return false;
+	for (int i = 0; i < nparams; i++)
 	{
-		SPI_freeplan(kept->plan);
-		hash_search(plans, kept->statement, HASH_REMOVE, NULL);
+		if (SPI_getargtypeid(plan, i) != types[i])
+			return false;
 	}
+	return true;
 }
 
-/* Plan a statement, and keep the plan for its next call. */
+/*
+ * Plan a statement, and keep the plan for its next call.  The same text may
+ * need another plan once a column has changed its type.
+ */
 static SPIPlanPtr
 plan_statement(const char *statement, int nparams, Oid *types)
 {
@@ -333,19 +335,21 @@ plan_statement(const char *statement, int nparams, Oid *types)
 
 	if (strlen(statement) < MAX_PLAN_KEY)
 		kept = hash_search(plans, statement, HASH_FIND, NULL);
-	if (kept != NULL)
+	if (kept != NULL && plan_takes(kept->plan, nparams, types))
 		return kept->plan;
 
 	plan = SPI_prepare(statement, nparams, types);
 	if (plan == NULL)
 		elog(ERROR, "could not plan \"%s\": %s", statement,
 			 SPI_result_code_string(SPI_result));
-	if (strlen(statement) < MAX_PLAN_KEY)
+	if (strlen(statement) < MAX_PLAN_KEY &&
+		(kept != NULL || hash_get_num_entries(plans) < MAX_PLANS))
 	{
-		if (hash_get_num_entries(plans) >= MAX_PLANS)
-			drop_plans();
 		SPI_keepplan(plan);
-		kept = hash_search(plans, statement, HASH_ENTER, NULL);
+		if (kept != NULL)
+			SPI_freeplan(kept->plan);
+		else
+			kept = hash_search(plans, statement, HASH_ENTER, NULL);
 		kept->plan = plan;
 	}
 	return plan;
@@ -417,7 +421,7 @@ static FenceToken
 begin_call(const GuardedCall *call)
 {
 	FenceToken	before = lockfence_ambient_token();
-	FencedWrite write = {.rel = call->rel};
+	FencedWrite write = {.rel = call->rel,.advisory = call->fence->advisory};
 
 	if (before != 0 && before != call->token)
 	{

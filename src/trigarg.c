@@ -484,6 +484,18 @@ lockfence_slot_resource(const Fence *fence, Relation rel, TupleTableSlot *slot)
 	return format_resource(fence, values);
 }
 
+/* Is every column set that names the row's resource? */
+bool
+lockfence_slot_has_resource(const Fence *fence, TupleTableSlot *slot)
+{
+	for (int i = 0; i < fence->nparts; i++)
+	{
+		if (fence->parts[i].attno != 0 && slot_attisnull(slot, fence->parts[i].attno))
+			return false;
+	}
+	return true;
+}
+
 /*
  * The resource that column values, by attribute number - 1, name; NULL where
  * one of its columns is among the missing.
