@@ -1178,6 +1178,19 @@ $$;
 COMMENT ON FUNCTION lockfence._redeclare(regclass, jsonb) IS
 'the statement that replaces whatever guards a table''s family has by a fence with the settings';
 
+CREATE FUNCTION lockfence._argument_text(settings jsonb)
+RETURNS text
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT string_agg(quote_literal(s.setting || '=' || s.value), ', '
+		ORDER BY array_position(ARRAY['resource', 'token_column', 'accept', 'enforcement', 'missing',
+			'repeat', 'validator'], s.setting))
+	FROM jsonb_each_text(settings) AS s (setting, value)
+$$;
+COMMENT ON FUNCTION lockfence._argument_text(jsonb) IS
+'a fence''s settings as the arguments of its triggers';
+
 CREATE FUNCTION lockfence._create_guard(member regclass, kind text, settings jsonb)
 RETURNS text
 LANGUAGE sql STABLE
@@ -1189,22 +1202,20 @@ AS $$
 		CASE kind WHEN 'truncate' THEN 'TRUNCATE' ELSE 'INSERT OR UPDATE OR DELETE' END,
 		member,
 		CASE kind WHEN 'row' THEN 'ROW' ELSE 'STATEMENT' END,
-		string_agg(quote_literal(s.setting || '=' || s.value), ', '
-			ORDER BY array_position(ARRAY['resource', 'token_column', 'accept', 'enforcement', 'missing',
-				'repeat', 'validator'], s.setting)))
-	FROM jsonb_each_text(settings) AS s (setting, value)
+		lockfence._argument_text(settings))
 $$;
 COMMENT ON FUNCTION lockfence._create_guard(regclass, text, jsonb) IS
 'the statements that create one guard of a fence';
 
--- The row guard of a partitioned table is cloned, and clones may be there.
+-- A partition has its row guard from its parent.
 CREATE FUNCTION lockfence._add_guards(member regclass, root regclass, kinds text[], settings jsonb)
 RETURNS text
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT CASE
-		WHEN 'row' = ANY (kinds) AND (SELECT relkind FROM pg_class WHERE oid = member) = 'p'
+		WHEN 'row' = ANY (kinds) AND (
+				SELECT relkind = 'p' OR relispartition FROM pg_class WHERE oid = member)
 			OR NOT settings ?| ARRAY['resource', 'token_column']
 			THEN lockfence._redeclare(root, settings)
 		ELSE (
@@ -1399,8 +1410,8 @@ AS $$
 					CASE g.kind WHEN 'truncate' THEN 'TRUNCATE' ELSE 'INSERT OR UPDATE OR DELETE' END,
 					CASE g.kind WHEN 'row' THEN 'ROW' ELSE 'STATEMENT' END)
 				WHEN g.fault IS NOT NULL THEN format('has arguments that declare no fence: %s', g.fault)
-				WHEN g.settings <> f.settings THEN format('declares %s, but the fence of %s is %s',
-					lockfence._attach_call(g.member, g.settings), f.root, lockfence._attach_call(f.root, f.settings))
+				WHEN g.settings <> f.settings THEN format('declares (%s), but the fence of %s is (%s)',
+					lockfence._argument_text(g.settings), f.root, lockfence._argument_text(f.settings))
 				WHEN g.kind <> ALL (f.kinds)
 					THEN format('is a %s trigger, which cannot decide for this fence', g.kind)
 			END
@@ -1529,8 +1540,8 @@ AS $$
 	FROM placeholder p CROSS JOIN LATERAL lockfence._column_home(p.member, p.name) AS h (home)
 	WHERE p.attgenerated <> '' AND (h.home = p.member OR h.home NOT IN (SELECT m.member FROM unnest(members) m))
 	UNION ALL
-	SELECT p.member, 'warning', 'placeholder_unfit',
-		format('Column "%s" of %s is both the token and part of the resource "%s".',
+	SELECT p.member, 'error', 'placeholder_unfit',
+		format('Column "%s" of %s is both the token and part of the resource "%s": every token has a mark of its own.',
 			p.name, p.member, p.settings ->> 'resource'),
 		format(E'-- Name another column in place of {%s}.\n%s', p.name, lockfence._redeclare(p.root, p.settings))
 	FROM placeholder p
@@ -1687,10 +1698,14 @@ LANGUAGE sql STABLE ROWS 10
 SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT o.member, 'warning', 'owner_can_login',
-		format('%s is owned by "%s", as which %s can act: the owner can disable the guards.',
-			o.member, pg_get_userbyid(o.owner), (
-				SELECT string_agg(format('"%s"', pg_get_userbyid(l.role)), ', ' ORDER BY pg_get_userbyid(l.role))
-				FROM lockfence._logins_as(o.owner) AS l (role))),
+		CASE WHEN o.owner IN (SELECT lockfence._logins_as(o.owner)) THEN
+			format('%s is owned by login role "%s", which can take its guards off.', o.member, pg_get_userbyid(o.owner))
+		ELSE
+			format('%s is owned by "%s", which can take its guards off and as which can act: %s.', o.member,
+				pg_get_userbyid(o.owner), (
+					SELECT string_agg(format('"%s"', pg_get_userbyid(l.role)), ', ' ORDER BY pg_get_userbyid(l.role))
+					FROM lockfence._logins_as(o.owner) AS l (role)))
+		END,
 		CASE WHEN o.owner NOT IN (SELECT lockfence._logins_as(o.owner)) THEN
 			coalesce(lockfence._revoke_memberships(o.member, o.owner), o.change)
 		ELSE o.change || CASE WHEN o.is_ours THEN '' ELSE
@@ -1752,18 +1767,22 @@ AS $$
 	WHERE c.relrowsecurity OR c.relforcerowsecurity
 	UNION ALL
 	SELECT c.oid, 'error', 'mark_columns',
-		format('%s does not have the columns that the extension made: what the fence reads and writes there is undefined.',
-			c.oid::regclass),
-		'-- Take back what was changed: it had '
-			|| CASE c.relname WHEN 'mark' THEN 'token lockfence.fence_token, advanced_at timestamptz, resource text COLLATE "C".'
-				ELSE 'name text COLLATE "C", value bigint.' END
+		format('%s does not have the columns that the extension made: what the fence reads there is undefined.', c.oid::regclass),
+		format('-- Restore the database, or drop and create the extension: it had (%s).', n.columns)
 	FROM (VALUES
-		('mark', 'token lockfence.fence_token,advanced_at timestamp with time zone,resource text'),
-		('state', 'name text,value bigint')) AS n (name, columns)
+		('mark', 3, 'token lockfence.fence_token, advanced_at timestamp with time zone, resource text'),
+		('state', 2, 'name text, value bigint')) AS n (name, number, columns)
 		CROSS JOIN LATERAL lockfence._own_class(n.name) c
 	WHERE n.columns IS DISTINCT FROM (
-		SELECT string_agg(format('%s %s', attname, format_type(atttypid, atttypmod)), ',' ORDER BY attnum)
-		FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0)
+		SELECT string_agg(format('%s %s', attname, format_type(atttypid, atttypmod)), ', ' ORDER BY attnum)
+		FROM pg_attribute WHERE attrelid = c.oid AND attnum BETWEEN 1 AND n.number)
+	UNION ALL
+	SELECT c.oid, 'warning', 'mark_columns',
+		format('%s has a column "%s" that the fence does not know and leaves null.', c.oid::regclass, a.attname),
+		format('ALTER TABLE %s DROP COLUMN %I;', c.oid::regclass, a.attname)
+	FROM (VALUES ('mark', 3), ('state', 2)) AS n (name, number)
+		CROSS JOIN LATERAL lockfence._own_class(n.name) c JOIN pg_attribute a ON a.attrelid = c.oid
+	WHERE a.attnum > n.number AND NOT a.attisdropped
 $$;
 COMMENT ON FUNCTION lockfence._verify_mark_storage() IS
 'findings of verify(): tables of marks that are not as the extension made them';
@@ -2038,15 +2057,15 @@ AS $$
 		CROSS JOIN LATERAL lockfence._switched_off(s.setconfig) o
 		CROSS JOIN LATERAL (
 			SELECT concat_ws(' ', 'for', CASE s.setrole WHEN 0 THEN 'every role' ELSE format('role "%s"', pg_get_userbyid(s.setrole)) END,
-					format('in database "%s"', d.datname)),
+					'in database "' || d.datname || '"'),
 				CASE
-					WHEN s.setrole = 0 THEN format('DATABASE %I', d.datname)
+					WHEN s.setrole = 0 THEN coalesce('DATABASE ' || quote_ident(d.datname), 'ROLE ALL')
 					WHEN d.oid IS NULL THEN format('ROLE %I', pg_get_userbyid(s.setrole))
 					ELSE format('ROLE %I IN DATABASE %I', pg_get_userbyid(s.setrole), d.datname) END
 		) AS w (place, object)
 	WHERE s.setdatabase = 0 OR d.datname = current_database()
 	UNION ALL
-	SELECT NULL, 'error', o.code || '_in_function',
+	SELECT NULL, o.severity, o.code || '_in_function',
 		format('%s is set by %s: while it runs, %s.', o.setting, p.oid::regprocedure, o.problem),
 		format('ALTER ROUTINE %s RESET %s;', p.oid::regprocedure, o.setting)
 	FROM pg_proc p CROSS JOIN LATERAL lockfence._switched_off(p.proconfig) o
@@ -2054,11 +2073,10 @@ AS $$
 	UNION ALL
 	SELECT NULL, 'error', 'bypass_is_on',
 		'lockfence.bypass is on in this session: no fence decides.',
-		CASE source
-			WHEN 'configuration file' THEN E'ALTER SYSTEM SET lockfence.bypass = off;\nSELECT pg_reload_conf();'
+		CASE WHEN 'configuration file' = (SELECT source FROM pg_settings WHERE name = 'lockfence.bypass')
+			THEN E'ALTER SYSTEM SET lockfence.bypass = off;\nSELECT pg_reload_conf();'
 			ELSE 'SET lockfence.bypass = off;' END
-	FROM pg_settings
-	WHERE name = 'lockfence.bypass' AND setting = 'on'
+	FROM lockfence._switched_off(ARRAY['lockfence.bypass=' || nullif(current_setting('lockfence.bypass', true), '')])
 $$;
 COMMENT ON FUNCTION lockfence._verify_settings() IS
 'findings of verify(): settings in force that switch guards off';
