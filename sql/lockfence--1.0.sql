@@ -1485,28 +1485,39 @@ AS $$
 		SELECT FROM pg_attribute
 		WHERE attrelid = f.member AND attname = f.token_column AND attnum > 0 AND NOT attisdropped)
 	UNION ALL
-	SELECT f.member, u.severity, 'token_column_unfit',
-		format('Token column "%s" of %s %s', f.token_column, f.member, u.problem), u.remedy
-	FROM fence f
-		JOIN pg_attribute a ON a.attrelid = f.member AND a.attname = f.token_column AND a.attnum > 0 AND NOT a.attisdropped
-		CROSS JOIN LATERAL lockfence._column_home(f.member, a.attname) AS h (home)
-		CROSS JOIN LATERAL (VALUES
-			(a.atttypid NOT IN ('bigint'::regtype, 'lockfence.fence_token'::regtype), 'warning',
-				format('is of type %s: writes are refused.', format_type(a.atttypid, a.atttypmod)),
-				h.home, 'ALTER TABLE %1$s ALTER COLUMN %2$I TYPE lockfence.fence_token USING %2$I::bigint;'),
-			(a.attgenerated = 's', 'warning', 'is a generated column: writes are refused.',
-				h.home, 'ALTER TABLE %s ALTER COLUMN %I DROP EXPRESSION;'),
-			(a.attgenerated NOT IN ('', 's'), 'warning', 'is a generated column: writes are refused.',
-				h.home, E'ALTER TABLE %s DROP COLUMN %I;\n' || replace(lockfence._redeclare(f.root, f.settings), '%', '%%')),
-			(a.attidentity <> '', 'error', 'is an identity column: it presents tokens that nobody holds.',
-				h.home, 'ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY;'),
-			(a.atthasdef AND a.attgenerated = '', 'error', 'has a default: it presents a token that nobody holds.',
-				f.member, 'ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT;')
-		) AS v (found, severity, problem, owner, statement)
+	SELECT u.member, u.severity, 'token_column_unfit',
+		format('Token column "%s" of %s %s', u.token_column, u.member, CASE u.fault
+			WHEN 'type' THEN format('is of type %s: every write is refused.', u.type)
+			WHEN 'identity' THEN 'is an identity column: it presents tokens that nobody holds.'
+			WHEN 'default' THEN 'has a default: it presents a token that nobody holds.'
+			ELSE 'is a generated column: every write is refused.' END),
+		format(CASE u.fault
+				WHEN 'type' THEN 'ALTER TABLE %1$s ALTER COLUMN %2$I TYPE lockfence.fence_token USING %2$I::bigint;'
+				WHEN 'identity' THEN 'ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY;'
+				WHEN 'default' THEN 'ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT;'
+				WHEN 'stored' THEN 'ALTER TABLE %s ALTER COLUMN %I DROP EXPRESSION;'
+				ELSE E'ALTER TABLE %s DROP COLUMN %I;\n%s' END,
+			h.home, u.token_column,
+			CASE u.fault WHEN 'virtual' THEN lockfence._redeclare(u.root, u.settings) END)
+	FROM (
+		SELECT f.*, format_type(a.atttypid, a.atttypmod), v.severity, v.fault
+		FROM fence f
+			JOIN pg_attribute a ON a.attrelid = f.member AND a.attname = f.token_column
+				AND a.attnum > 0 AND NOT a.attisdropped
+			CROSS JOIN LATERAL (VALUES
+				('warning', 'type', a.atttypid NOT IN ('bigint'::regtype, 'lockfence.fence_token'::regtype)),
+				('warning', 'stored', a.attgenerated = 's'),
+				('warning', 'virtual', a.attgenerated NOT IN ('', 's')),
+				('error', 'identity', a.attidentity <> ''),
+				('error', 'default', a.atthasdef AND a.attgenerated = '')
+			) AS v (severity, fault, found)
+		WHERE v.found
+	) AS u (member, root, settings, token_column, type, severity, fault)
 		CROSS JOIN LATERAL (
-			SELECT v.severity, v.problem, format(v.statement, v.owner, f.token_column)
-		) AS u (severity, problem, remedy)
-	WHERE v.found AND (v.owner = f.member OR v.owner NOT IN (SELECT m.member FROM unnest(members) m))
+			SELECT CASE u.fault WHEN 'default' THEN u.member
+				ELSE lockfence._column_home(u.member, u.token_column::name) END
+		) AS h (home)
+	WHERE h.home = u.member OR h.home NOT IN (SELECT m.member FROM unnest(members) m)
 $$;
 COMMENT ON FUNCTION lockfence._verify_token_column(lockfence._member[]) IS
 'findings of verify(): token columns that are not there or cannot hold tokens';
