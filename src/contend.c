@@ -341,19 +341,21 @@ waits_for_me(int pid, int depth)
 
 /*
  * Where waiting for an outdated holder would close a circle, somebody has to
- * be the victim: the lower token.
+ * be the victim: the lower token.  Returns whether there was one to end.
  */
-static void
+static bool
 break_deadlocks(List *pids, const FenceCheck *check)
 {
+	bool		ended = false;
 	ListCell   *cell;
 
 	foreach(cell, pids)
 	{
 		if (waits_for_me(lfirst_int(cell), 1))
-			end_holder(lfirst_int(cell), false, check,
-					   "each waits for the other, and the lower token gives way");
+			ended |= end_holder(lfirst_int(cell), false, check,
+								"each waits for the other, and the lower token gives way");
 	}
+	return ended;
 }
 
 /* Sleep between two attempts at a lock: 1 ms, growing to 10 ms. */
@@ -367,24 +369,33 @@ sleep_before_retry(int attempt)
 	CHECK_FOR_INTERRUPTS();
 }
 
+/* Try for the lock while those who were ended go away. */
+static bool
+lock_within_grace(const LOCKTAG *tag)
+{
+	TimestampTz start = GetCurrentTimestamp();
+
+	for (int attempt = 1;
+		 !TimestampDifferenceExceeds(start, GetCurrentTimestamp(), PREEMPT_GRACE_MS);
+		 attempt++)
+	{
+		if (lockfence_try_lock_exclusive(tag))
+			return true;
+		sleep_before_retry(attempt);
+	}
+	return false;
+}
+
 /* Preempt who holds the lock, and try for it until the grace is over. */
 static bool
 lock_by_preemption(const LOCKTAG *tag, const FenceCheck *check, MarkScan *scan)
 {
 	for (int round = 0; round < 2; round++)
 	{
-		TimestampTz start = GetCurrentTimestamp();
-
 		if (!preempt_holders(outdated_holders(tag, scan), round > 0, check))
 			return false;
-		for (int attempt = 1;
-			 !TimestampDifferenceExceeds(start, GetCurrentTimestamp(), PREEMPT_GRACE_MS);
-			 attempt++)
-		{
-			if (lockfence_try_lock_exclusive(tag))
-				return true;
-			sleep_before_retry(attempt);
-		}
+		if (lock_within_grace(tag))
+			return true;
 	}
 	return false;
 }
@@ -457,7 +468,12 @@ lockfence_claim_exclusive(const LOCKTAG *tag, const FenceCheck *check, MarkScan 
 	if (lockfence_preempt && lock_by_preemption(tag, check, scan))
 		return true;
 
-	break_deadlocks(outdated_holders(tag, scan), check);
+	/*
+	 * To queue up before the victims are gone would be a deadlock to
+	 * PostgreSQL at once, where this transaction holds the resource too.
+	 */
+	if (break_deadlocks(outdated_holders(tag, scan), check) && lock_within_grace(tag))
+		return true;
 	if (scan->found && !lockfence_mark_unchanged(scan))
 		return false;
 	report.gid = prepared_holder(tag);
@@ -505,7 +521,7 @@ settle_outdated(TransactionId xid, const FenceCheck *check)
 			 attempt++)
 			sleep_before_retry(attempt);
 	}
-	break_deadlocks(pids, check);
+	(void) break_deadlocks(pids, check);
 }
 
 /*

@@ -412,7 +412,7 @@ pin_settings(void)
 		{"DateStyle", "ISO, YMD"}, {"IntervalStyle", "postgres"},
 		{"TimeZone", "UTC"}, {"extra_float_digits", "1"},
 		{"bytea_output", "hex"}, {"lc_monetary", "C"},
-		{"search_path", "pg_catalog"}
+		{"quote_all_identifiers", "off"}, {"search_path", "pg_catalog"}
 	};
 	int			level = NewGUCNestLevel();
 

@@ -165,10 +165,11 @@ show_entry(const char *what, const Entry *e)
 		   e->worker, e->seq, e->xid, e->lsn, e->level);
 }
 
+/* Show what broke the property, and by which transactions, for pg_waldump. */
 static void
-count_violation(Verdict *verdict, const char *what, const Entry *before, const Entry *e)
+show_violation(long *count, const char *what, const Entry *before, const Entry *e)
 {
-	if (verdict->violations++ >= SHOWN_VIOLATIONS)
+	if ((*count)++ >= SHOWN_VIOLATIONS)
 		return;
 	printf("  %s: %s\n", what, e->resource);
 	show_entry("committed", before);
@@ -195,9 +196,9 @@ judge(Verdict *verdict, const Entry *e)
 	if (e->verb == VERB_RESET)
 		j->highest = j->written = *e;
 	else if (e->token < j->highest.token)
-		count_violation(verdict, "token goes down", &j->highest, e);
+		show_violation(&verdict->violations, "token goes down", &j->highest, e);
 	else if (used_again(j, e))
-		count_violation(verdict, "single-use token writes again", &j->written, e);
+		show_violation(&verdict->reused, "single-use token writes again", &j->written, e);
 	else if (e->token > j->highest.token)
 	{
 		verdict->advances++;

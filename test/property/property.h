@@ -211,7 +211,6 @@ typedef struct Worker
 	Stats	   *stats;
 	int			may;			/* MAY_ flags of the statement at hand */
 	char		doing[TEXT_LEN];
-	char		sqlstate[6];	/* of the last failure */
 	bool		lost;			/* no connection */
 	int64_t		seq;
 	Token		held[N_FENCES][MAX_RESOURCES];
@@ -286,7 +285,8 @@ typedef struct Verdict
 {
 	long		accepted;
 	long		transactions;
-	long		violations;
+	long		violations;		/* a token goes down */
+	long		reused;			/* a single-use token writes in two transactions */
 	long		advances;
 	long		siblings;		/* equal tokens of different workers */
 	long		cells[N_FENCES][N_CARRIERS][N_VERBS];

@@ -212,15 +212,14 @@ judge_failure(Worker *w, const PGresult *result)
 	const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
 	const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
 
-	w->lost = PQstatus(w->conn) != CONNECTION_OK;
+	/* without an SQLSTATE, the connection broke before the server could say why */
+	w->lost = state == NULL || PQstatus(w->conn) != CONNECTION_OK;
 	if (state == NULL)
 	{
-		/* the connection broke before the server could say why */
 		note_failure(w, "08006", PQerrorMessage(w->conn),
-					 !w->lost || !(w->opt->chaos || w->opt->preempt || w->opt->crash));
+					 !(w->opt->chaos || w->opt->preempt || w->opt->crash));
 		return false;
 	}
-	snprintf(w->sqlstate, sizeof(w->sqlstate), "%s", state);
 	if (is_deadlock(state, message ? message : ""))
 		w->stats->deadlocks++;
 	note_failure(w, state, message ? message : "",
