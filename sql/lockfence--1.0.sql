@@ -1633,6 +1633,12 @@ AS $$
 		format('GRANT EXECUTE ON FUNCTION %s TO %I;', a.signature, pg_get_userbyid(a.relowner))
 	FROM asked a JOIN pg_proc p ON p.oid = a.validator
 	WHERE NOT has_function_privilege(a.relowner, p.oid, 'EXECUTE')
+	UNION ALL
+	SELECT a.member, 'warning', 'validator_not_executable',
+		format('The owner of %s may not use the schema of its validator %s: every write is refused.', a.member, a.signature),
+		format('GRANT USAGE ON SCHEMA %I TO %I;', n.nspname, pg_get_userbyid(a.relowner))
+	FROM asked a JOIN pg_proc p ON p.oid = a.validator JOIN pg_namespace n ON n.oid = p.pronamespace
+	WHERE NOT has_schema_privilege(a.relowner, n.oid, 'USAGE')
 $$;
 COMMENT ON FUNCTION lockfence._verify_validator(lockfence._member[]) IS
 'findings of verify(): validators that cannot be asked';

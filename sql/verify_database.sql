@@ -18,6 +18,17 @@ CREATE VIEW found AS
 SELECT target, severity, code, problem, remedy FROM everything
 WHERE problem NOT IN (SELECT problem FROM before) ORDER BY place;
 
+-- What \gexec does, for what it would not print alike everywhere.
+CREATE PROCEDURE mend() LANGUAGE plpgsql AS $$
+DECLARE
+	remedy text;
+BEGIN
+	FOR remedy IN SELECT f.remedy FROM found f LOOP
+		EXECUTE remedy;
+	END LOOP;
+END
+$$;
+
 -- mark_unlogged, mark_row_security
 BEGIN;
 ALTER TABLE lockfence.mark SET UNLOGGED;
@@ -112,13 +123,9 @@ GRANT UPDATE (value) ON lockfence.state TO regress_verify_app;
 GRANT ALL ON lockfence.admin_log TO PUBLIC;
 SELECT target, severity, code, problem, remedy FROM found WHERE target <> 'lockfence.admin_log'::regclass;
 DO $$
-DECLARE
-	remedy text;
 BEGIN
 	ASSERT (SELECT count(*) FROM found) = 3;
-	FOR remedy IN SELECT f.remedy FROM found f LOOP
-		EXECUTE remedy;
-	END LOOP;
+	CALL mend();
 END
 $$;
 SELECT * FROM found;
@@ -134,7 +141,7 @@ BEGIN
 	END IF;
 	EXECUTE 'GRANT pg_write_all_data TO regress_verify_app';
 	ASSERT (SELECT code FROM found) = 'mark_writable';
-	EXECUTE (SELECT remedy FROM found);
+	CALL mend();
 END
 $$;
 SELECT * FROM found;
@@ -147,15 +154,7 @@ ALTER TABLE lockfence.state OWNER TO regress_verify_app;
 ALTER SCHEMA lockfence OWNER TO regress_verify_app;
 ALTER FUNCTION lockfence.guard_row() OWNER TO regress_verify_app;
 SELECT target, severity, code, problem, regexp_replace(remedy, 'OWNER TO \S+;', 'OWNER TO SUPERUSER;') FROM found;
-DO $$
-DECLARE
-	remedy text;
-BEGIN
-	FOR remedy IN SELECT f.remedy FROM found f LOOP
-		EXECUTE remedy;
-	END LOOP;
-END
-$$;
+CALL mend();
 SELECT * FROM found;
 ROLLBACK;
 
@@ -202,8 +201,6 @@ ROLLBACK;
 -- replica_role_grant, bypass_grant, preempt_grant: from 15
 CREATE ROLE regress_verify_app LOGIN;
 DO $$
-DECLARE
-	remedy text;
 BEGIN
 	IF current_setting('server_version_num')::int < 150000 THEN
 		RETURN;
@@ -212,9 +209,7 @@ BEGIN
 	EXECUTE 'GRANT SET, ALTER SYSTEM ON PARAMETER lockfence.preempt TO PUBLIC';
 	ASSERT (SELECT array_agg(code ORDER BY code) FROM found)
 		= '{bypass_grant,preempt_grant,preempt_grant,replica_role_grant}';
-	FOR remedy IN SELECT f.remedy FROM found f LOOP
-		EXECUTE remedy;
-	END LOOP;
+	CALL mend();
 END
 $$;
 SELECT * FROM found;
@@ -231,15 +226,7 @@ BEGIN
 END
 $$;
 SELECT severity, code, replace(problem, current_database(), 'THIS'), replace(remedy, quote_ident(current_database()), 'THIS') FROM found;
-DO $$
-DECLARE
-	remedy text;
-BEGIN
-	FOR remedy IN SELECT f.remedy FROM found f LOOP
-		EXECUTE remedy;
-	END LOOP;
-END
-$$;
+CALL mend();
 SELECT * FROM found;
 ALTER ROLE regress_verify_app SET lockfence.bypass = off;
 ALTER ROLE regress_verify_app SET session_replication_role = origin;

@@ -14,6 +14,17 @@ FROM lockfence.verify() WITH ORDINALITY AS v (target, severity, code, problem, r
 WHERE c.relnamespace = 'test_verify_tables'::regnamespace
 ORDER BY v.place;
 
+-- What \gexec does, for what it would not print alike everywhere.
+CREATE PROCEDURE mend() LANGUAGE plpgsql AS $$
+DECLARE
+	remedy text;
+BEGIN
+	FOR remedy IN SELECT f.remedy FROM found f LOOP
+		EXECUTE remedy;
+	END LOOP;
+END
+$$;
+
 CREATE TABLE item (id int PRIMARY KEY, state text);
 CREATE TABLE batch (batch_id int PRIMARY KEY, state text);
 CREATE TABLE part (k int, n int) PARTITION BY LIST (k);
@@ -50,16 +61,8 @@ CREATE TRIGGER "~~job" BEFORE INSERT ON job FOR EACH ROW EXECUTE FUNCTION meddle
 SELECT * FROM found WHERE target <> 'part_1'::regclass;
 SELECT remedy FROM found WHERE target <> 'part_1'::regclass \gexec
 SELECT code FROM found WHERE current_setting('server_version_num')::int >= 150000;
-DO $$
-DECLARE
-	remedy text;
-BEGIN
-	-- before 15 a clone has a name of its own
-	FOR remedy IN SELECT f.remedy FROM found f LOOP
-		EXECUTE remedy;
-	END LOOP;
-END
-$$;
+-- before 15 a clone has a name of its own
+CALL mend();
 SELECT * FROM found;
 
 -- later_trigger, asked for the partition alone: mended where it comes from
@@ -103,7 +106,7 @@ BEGIN
 	ALTER TABLE batch DROP COLUMN "Grant";
 	EXECUTE 'ALTER TABLE batch ADD COLUMN "Grant" bigint GENERATED ALWAYS AS (1) VIRTUAL';
 	ASSERT (SELECT code FROM found) = 'token_column_unfit';
-	EXECUTE (SELECT remedy FROM found);
+	CALL mend();
 END
 $$;
 SELECT * FROM found;
@@ -154,6 +157,10 @@ REVOKE EXECUTE ON FUNCTION "Ask" FROM PUBLIC;
 SELECT * FROM found;
 SELECT remedy FROM found \gexec
 SELECT * FROM found;
+REVOKE USAGE ON SCHEMA test_verify_tables FROM regress_verify_owner;
+SELECT * FROM found;
+SELECT remedy FROM found \gexec
+SELECT * FROM found;
 DROP FUNCTION "Ask";
 CREATE FUNCTION "Ask"(text, bigint) RETURNS integer LANGUAGE sql AS 'SELECT 1';
 SELECT * FROM found;
@@ -167,11 +174,7 @@ SELECT validator FROM lockfence.fences WHERE target = 'job'::regclass;
 CREATE ROLE regress_verify_app LOGIN;
 ALTER TABLE batch OWNER TO regress_verify_app;
 SELECT target, severity, code, problem, regexp_replace(remedy, 'OWNER TO \S+;', 'OWNER TO SUPERUSER;') FROM found;
-DO $$
-BEGIN
-	EXECUTE (SELECT remedy FROM found);
-END
-$$;
+CALL mend();
 SELECT * FROM found;
 SELECT has_table_privilege('regress_verify_app', 'batch', 'INSERT'), has_table_privilege('regress_verify_app', 'batch', 'DELETE');
 
@@ -182,11 +185,7 @@ GRANT regress_verify_owner TO regress_verify_team;
 GRANT regress_verify_team TO regress_verify_app;
 GRANT regress_verify_owner TO regress_verify_root;
 SELECT target, severity, code, problem, regexp_replace(remedy, ' GRANTED BY \S+;', ';') FROM found;
-DO $$
-BEGIN
-	EXECUTE (SELECT remedy FROM found);
-END
-$$;
+CALL mend();
 SELECT * FROM found;
 SELECT has_table_privilege('regress_verify_app', 'job', 'UPDATE');
 
