@@ -103,6 +103,8 @@ session_connect(Worker *w)
 {
 	int			tries;
 
+	while (atomic_load(&w->shm->crashing) && w->id != MAX_WORKERS)
+		usleep(10000);
 	for (tries = 0; tries < 600; tries++)
 	{
 		if (w->conn)
@@ -222,6 +224,10 @@ judge_failure(Worker *w, const PGresult *result)
 	}
 	if (is_deadlock(state, message ? message : ""))
 		w->stats->deadlocks++;
+	if (strcmp(state, "57014") == 0 && service_outdated(w))
+		w->stats->outdated_ended++;
+	else if (strcmp(state, "57014") == 0)
+		w->stats->current_ended++;
 	note_failure(w, state, message ? message : "",
 				 !may_fail_so(w, result, state, message ? message : "") &&
 				 !(w->lost && w->opt->crash && strncmp(state, "57P", 3) == 0));
