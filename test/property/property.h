@@ -252,7 +252,6 @@ extern void session_connect(Worker *w);
 extern PGresult *attempt(Worker *w, const char *fmt,...)
 			__attribute__((format(printf, 2, 3)));
 extern bool attempt_copy(Worker *w, const char *command, const char *rows);
-extern bool judge_failure(Worker *w, const PGresult *result);
 extern void note_failure(Worker *w, const char *state, const char *message,
 						 bool unexpected);
 extern PGresult *must(PGconn *conn, const char *fmt,...)

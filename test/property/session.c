@@ -204,11 +204,8 @@ may_fail_so(const Worker *w, const PGresult *result, const char *state, const ch
 	return false;
 }
 
-/*
- * Count a failed statement, and note whether the connection went with it.
- * Returns true if a fence refused.
- */
-bool
+/* Count a failed statement, and note whether the connection went with it. */
+static void
 judge_failure(Worker *w, const PGresult *result)
 {
 	const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
@@ -220,7 +217,7 @@ judge_failure(Worker *w, const PGresult *result)
 	{
 		note_failure(w, "08006", PQerrorMessage(w->conn),
 					 !(w->opt->chaos || w->opt->preempt || w->opt->crash));
-		return false;
+		return;
 	}
 	if (is_deadlock(state, message ? message : ""))
 		w->stats->deadlocks++;
@@ -231,7 +228,6 @@ judge_failure(Worker *w, const PGresult *result)
 	note_failure(w, state, message ? message : "",
 				 !may_fail_so(w, result, state, message ? message : "") &&
 				 !(w->lost && w->opt->crash && strncmp(state, "57P", 3) == 0));
-	return strncmp(state, "LF", 2) == 0;
 }
 
 /* Run a statement of the transaction; NULL: it failed, and the transaction too. */
