@@ -20,12 +20,12 @@ PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 
 REGRESS = $(patsubst sql/%.sql,%,$(filter-out $(DATA),$(SQL)))
-REGRESS_OPTS = --load-extension=lockfence
+REGRESS_OPTS = --load-extension=lockfence --encoding=UTF8 --no-locale
 
 # PostgreSQL 13 does not install pg_isolation_regress.
 ifneq ($(wildcard $(dir $(PGXS))../test/isolation/pg_isolation_regress),)
 ISOLATION = $(sort $(basename $(notdir $(wildcard $(HERE)test/isolation/specs/*.spec))))
-ISOLATION_OPTS = --inputdir=$(srcdir)/test/isolation --load-extension=lockfence
+ISOLATION_OPTS = --inputdir=$(srcdir)/test/isolation --load-extension=lockfence --encoding=UTF8 --no-locale
 endif
 
 include $(PGXS)

@@ -83,6 +83,12 @@ SELECT lockfence.attach('columns', token_column => 'words');
 SELECT lockfence.attach('columns', token_column => 'price');
 SELECT lockfence.attach('columns', token_column => 'ctid');
 SELECT lockfence.attach('plain', 'refused:{token}', 'token');
+-- ... of a partition or child too, which may have a default of its own
+CREATE TABLE defaults (id integer, token bigint) PARTITION BY LIST (id);
+CREATE TABLE defaults_1 PARTITION OF defaults FOR VALUES IN (1);
+ALTER TABLE defaults_1 ALTER token SET DEFAULT 7;
+SELECT lockfence.attach('defaults', 'refused:defaults', 'token');
+\echo :LAST_ERROR_SQLSTATE
 
 -- placeholders: unknown columns, system columns, braces out of place, names of no length or too much
 SELECT lockfence.attach('plain', 'refused:{nothing}');

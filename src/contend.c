@@ -57,9 +57,6 @@
 /* While an advance waits, deadlock checks are left to the lower tokens. */
 #define DEADLOCK_PATIENCE	10
 
-/* How far a circle of waiting backends is followed. */
-#define MAX_WAIT_DEPTH		8
-
 /* What an error that ends a wait should say. */
 typedef struct WaitReport
 {
@@ -320,40 +317,52 @@ preempt_holders(List *pids, bool again, const FenceCheck *check)
 	return ended;
 }
 
-/* Does the backend wait for this one, directly or through others? */
+/*
+ * Does the backend wait for this one, directly or through others?  The list
+ * grows while it is walked, and names each of them once: where many wait for
+ * the same lock, the paths between them are too many to follow.
+ */
 static bool
-waits_for_me(int pid, int depth)
+waits_for_me(int pid)
 {
-	ArrayType  *blockers = DatumGetArrayTypeP(DirectFunctionCall1(pg_blocking_pids,
-																  Int32GetDatum(pid)));
-	int32	   *pids = (int32 *) ARR_DATA_PTR(blockers);
-	int			npids = ArrayGetNItems(ARR_NDIM(blockers), ARR_DIMS(blockers));
+	List	   *waiters = list_make1_int(pid);
 
-	for (int i = 0; i < npids; i++)
+	for (int i = 0; i < list_length(waiters); i++)
 	{
-		if (pids[i] == MyProcPid)
-			return true;
-		if (pids[i] != 0 && depth < MAX_WAIT_DEPTH && waits_for_me(pids[i], depth + 1))
-			return true;
+		ArrayType  *blockers = DatumGetArrayTypeP(DirectFunctionCall1(pg_blocking_pids,
+																	  Int32GetDatum(list_nth_int(waiters, i))));
+		int32	   *pids = (int32 *) ARR_DATA_PTR(blockers);
+		int			npids = ArrayGetNItems(ARR_NDIM(blockers), ARR_DIMS(blockers));
+
+		for (int j = 0; j < npids; j++)
+		{
+			if (pids[j] == MyProcPid)
+				return true;
+			if (pids[j] != 0)
+				waiters = list_append_unique_int(waiters, pids[j]);
+		}
+		CHECK_FOR_INTERRUPTS();
 	}
 	return false;
 }
 
 /*
  * Where waiting for an outdated holder would close a circle, somebody has to
- * be the victim: the lower token.
+ * be the victim: the lower token.  Returns whether there was one to end.
  */
-static void
+static bool
 break_deadlocks(List *pids, const FenceCheck *check)
 {
+	bool		ended = false;
 	ListCell   *cell;
 
 	foreach(cell, pids)
 	{
-		if (waits_for_me(lfirst_int(cell), 1))
-			end_holder(lfirst_int(cell), false, check,
-					   "each waits for the other, and the lower token gives way");
+		if (waits_for_me(lfirst_int(cell)))
+			ended |= end_holder(lfirst_int(cell), false, check,
+								"each waits for the other, and the lower token gives way");
 	}
+	return ended;
 }
 
 /* Sleep between two attempts at a lock: 1 ms, growing to 10 ms. */
@@ -367,24 +376,33 @@ sleep_before_retry(int attempt)
 	CHECK_FOR_INTERRUPTS();
 }
 
+/* Try for the lock while those who were ended go away. */
+static bool
+lock_within_grace(const LOCKTAG *tag)
+{
+	TimestampTz start = GetCurrentTimestamp();
+
+	for (int attempt = 1;
+		 !TimestampDifferenceExceeds(start, GetCurrentTimestamp(), PREEMPT_GRACE_MS);
+		 attempt++)
+	{
+		if (lockfence_try_lock_exclusive(tag))
+			return true;
+		sleep_before_retry(attempt);
+	}
+	return false;
+}
+
 /* Preempt who holds the lock, and try for it until the grace is over. */
 static bool
 lock_by_preemption(const LOCKTAG *tag, const FenceCheck *check, MarkScan *scan)
 {
 	for (int round = 0; round < 2; round++)
 	{
-		TimestampTz start = GetCurrentTimestamp();
-
 		if (!preempt_holders(outdated_holders(tag, scan), round > 0, check))
 			return false;
-		for (int attempt = 1;
-			 !TimestampDifferenceExceeds(start, GetCurrentTimestamp(), PREEMPT_GRACE_MS);
-			 attempt++)
-		{
-			if (lockfence_try_lock_exclusive(tag))
-				return true;
-			sleep_before_retry(attempt);
-		}
+		if (lock_within_grace(tag))
+			return true;
 	}
 	return false;
 }
@@ -457,7 +475,12 @@ lockfence_claim_exclusive(const LOCKTAG *tag, const FenceCheck *check, MarkScan 
 	if (lockfence_preempt && lock_by_preemption(tag, check, scan))
 		return true;
 
-	break_deadlocks(outdated_holders(tag, scan), check);
+	/*
+	 * To queue up before the victims are gone would be a deadlock to
+	 * PostgreSQL at once, where this transaction holds the resource too.
+	 */
+	if (break_deadlocks(outdated_holders(tag, scan), check) && lock_within_grace(tag))
+		return true;
 	if (scan->found && !lockfence_mark_unchanged(scan))
 		return false;
 	report.gid = prepared_holder(tag);
@@ -505,7 +528,7 @@ settle_outdated(TransactionId xid, const FenceCheck *check)
 			 attempt++)
 			sleep_before_retry(attempt);
 	}
-	break_deadlocks(pids, check);
+	(void) break_deadlocks(pids, check);
 }
 
 /*
@@ -536,7 +559,7 @@ give_way(TransactionId xid, const FenceCheck *check)
 {
 	int			pid = xid_pid(xid);
 
-	if (pid != 0 && waits_for_me(pid, 1))
+	if (pid != 0 && waits_for_me(pid))
 		ereport(ERROR,
 				(errcode(ERRCODE_T_R_DEADLOCK_DETECTED),
 				 errmsg("deadlock detected"),

@@ -278,21 +278,16 @@ store_token(const RowGuard *guard, HeapTuple tuple, FenceToken token)
 }
 
 /*
- * The row to write.  An accepted token is stored.  An unprotected write must
- * not touch the mark of a row fence, nor leave a token that was no proof.
+ * The row to write.  An accepted token is stored.  A write that goes on without
+ * one leaves the token as it was: what was no proof must not stand for a mark.
  */
 static HeapTuple
 row_to_write(const RowGuard *guard, HeapTuple tuple, FenceToken accepted)
 {
-	const Fence *fence = guard->fence;
-
-	if (fence->token_attno == 0)
+	if (guard->fence->token_attno == 0)
 		return tuple;
-	if (accepted != 0)
-		return store_token(guard, tuple, accepted);
-	if (fence->resource == NULL || fence->presented_only)
-		return store_token(guard, tuple, stored_token(guard, guard->old));
-	return tuple;
+	return store_token(guard, tuple,
+					   accepted != 0 ? accepted : stored_token(guard, guard->old));
 }
 
 static HeapTuple

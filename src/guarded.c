@@ -69,11 +69,14 @@ PG_FUNCTION_INFO_V1(lockfence_guarded_delete);
 
 static HTAB *plans = NULL;
 
-static void append_array_element(StringInfo text, JsonbValue *value);
+static void append_array_element(StringInfo text, JsonbValue *value, bool documents);
 
-/* Append a JSON array as the text form of an SQL array. */
+/*
+ * Append a JSON array as the text form of an SQL array: of JSON documents, or
+ * of values of another type.
+ */
 static void
-append_array(StringInfo text, JsonbContainer *array)
+append_array(StringInfo text, JsonbContainer *array, bool documents)
 {
 	JsonbIterator *iterator = JsonbIteratorInit(array);
 	JsonbIteratorToken token;
@@ -86,7 +89,7 @@ append_array(StringInfo text, JsonbContainer *array)
 	{
 		if (!first)
 			appendStringInfoChar(text, ',');
-		append_array_element(text, &value);
+		append_array_element(text, &value, documents);
 		first = false;
 	}
 	appendStringInfoChar(text, '}');
@@ -113,18 +116,30 @@ json_text(const JsonbValue *value)
 	}
 }
 
+/* A value as a JSON document: a string with quotes and all. */
+static char *
+json_document(JsonbValue *value)
+{
+	Jsonb	   *document;
+
+	if (value->type == jbvBinary)
+		return json_text(value);
+	document = JsonbValueToJsonb(value);
+	return JsonbToCString(NULL, &document->root, VARSIZE(document));
+}
+
 /* Append one element: NULL, a nested array, or a quoted value. */
 static void
-append_array_element(StringInfo text, JsonbValue *value)
+append_array_element(StringInfo text, JsonbValue *value, bool documents)
 {
 	if (value->type == jbvNull)
 		appendStringInfoString(text, "NULL");
 	else if (value->type == jbvBinary && JsonContainerIsArray(value->val.binary.data))
-		append_array(text, value->val.binary.data);
+		append_array(text, value->val.binary.data, documents);
 	else
 	{
 		appendStringInfoChar(text, '"');
-		for (const char *p = json_text(value); *p; p++)
+		for (const char *p = documents ? json_document(value) : json_text(value); *p; p++)
 		{
 			if (*p == '"' || *p == '\\')
 				appendStringInfoChar(text, '\\');
@@ -134,7 +149,7 @@ append_array_element(StringInfo text, JsonbValue *value)
 	}
 }
 
-/* Does the column take a JSON document as it stands? */
+/* Does the type take a JSON document as it stands? */
 static bool
 is_json_type(Oid type)
 {
@@ -142,30 +157,22 @@ is_json_type(Oid type)
 	return type == JSONOID || type == JSONBOID;
 }
 
-/* A JSON string as a document of its own, quotes and all. */
-static char *
-json_document(JsonbValue *value)
-{
-	Jsonb	   *document = JsonbValueToJsonb(value);
-
-	return JsonbToCString(NULL, &document->root, VARSIZE(document));
-}
-
 /* The text that the column's input function is to read. */
 static char *
 input_text(Relation rel, const GivenColumn *column, JsonbValue *value)
 {
+	Oid			element = get_element_type(getBaseType(column->type));
+
 	if (is_json_type(column->type))
-		return value->type == jbvBinary ? json_text(value) : json_document(value);
+		return json_document(value);
 	if (value->type != jbvBinary)
 		return json_text(value);
-	if (JsonContainerIsArray(value->val.binary.data) &&
-		OidIsValid(get_element_type(getBaseType(column->type))))
+	if (JsonContainerIsArray(value->val.binary.data) && OidIsValid(element))
 	{
 		StringInfoData text;
 
 		initStringInfo(&text);
-		append_array(&text, value->val.binary.data);
+		append_array(&text, value->val.binary.data, is_json_type(element));
 		return text.data;
 	}
 	ereport(ERROR,
