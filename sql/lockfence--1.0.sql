@@ -995,13 +995,13 @@ AS $$
 		lockfence._declared(t.tgargs), lockfence._fault(t.tgargs, t.tgnargs)
 	FROM pg_trigger t
 		JOIN (VALUES
-			('row', '~lockfence_row'::name, 'lockfence.guard_row'::regproc, 31),
-			('statement', '~lockfence_statement', 'lockfence.guard_statement', 30),
-			('truncate', '~lockfence_truncate', 'lockfence.guard_truncate', 34)
+			('row', '~lockfence_row'::name, 'lockfence.guard_row()'::regprocedure, 31),
+			('statement', '~lockfence_statement', 'lockfence.guard_statement()', 30),
+			('truncate', '~lockfence_truncate', 'lockfence.guard_truncate()', 34)
 		) AS k (kind, name, function, type)
 			ON t.tgfoid = k.function
-			OR t.tgname = k.name AND t.tgfoid NOT IN ('lockfence.guard_row'::regproc,
-				'lockfence.guard_statement'::regproc, 'lockfence.guard_truncate'::regproc)
+			OR t.tgname = k.name AND t.tgfoid NOT IN ('lockfence.guard_row()'::regprocedure,
+				'lockfence.guard_statement()'::regprocedure, 'lockfence.guard_truncate()'::regprocedure)
 	WHERE t.tgrelid = ANY (tables)
 $$;
 COMMENT ON FUNCTION lockfence._guards(regclass[]) IS
@@ -1019,8 +1019,8 @@ AS $$
 		AND (c.oid IN (
 				SELECT tgrelid FROM pg_trigger
 				WHERE tgname IN ('~lockfence_row', '~lockfence_statement', '~lockfence_truncate')
-					OR tgfoid IN ('lockfence.guard_row'::regproc, 'lockfence.guard_statement'::regproc,
-						'lockfence.guard_truncate'::regproc))
+					OR tgfoid IN ('lockfence.guard_row()'::regprocedure, 'lockfence.guard_statement()'::regprocedure,
+						'lockfence.guard_truncate()'::regprocedure))
 			OR c.relkind IN ('r', 'p') AND c.relpersistence <> 't' AND c.oid IN (
 				SELECT attrelid FROM pg_attribute
 				WHERE atttypid = 'lockfence.fence_token'::regtype AND NOT attisdropped))
@@ -1160,8 +1160,8 @@ AS $$
 		SELECT t.tgrelid::regclass AS member, t.tgname, t.tgname LIKE '~lockfence@_%' ESCAPE '@' AS is_named
 		FROM lockfence._family(target) f JOIN pg_trigger t ON t.tgrelid = f.member
 		WHERE t.tgparentid = 0 AND (t.tgname LIKE '~lockfence@_%' ESCAPE '@'
-			OR t.tgfoid IN ('lockfence.guard_row'::regproc, 'lockfence.guard_statement'::regproc,
-				'lockfence.guard_truncate'::regproc))
+			OR t.tgfoid IN ('lockfence.guard_row()'::regprocedure, 'lockfence.guard_statement()'::regprocedure,
+				'lockfence.guard_truncate()'::regprocedure))
 	)
 	SELECT CASE
 		WHEN settings ?| ARRAY['resource', 'token_column'] THEN
@@ -1170,9 +1170,9 @@ AS $$
 				lockfence._attach_call(target, settings), ';',
 				(SELECT string_agg(format(E'\nDROP TRIGGER IF EXISTS %I ON %s;', tgname, member), ''
 					ORDER BY member, tgname) FROM guard WHERE NOT is_named))
-		ELSE format(
-			'-- The settings are lost; state them: SELECT lockfence.detach(%L), lockfence.attach(%1$L, ...);',
-			target)
+		ELSE concat('-- Nothing tells the settings; state them: SELECT ',
+			(SELECT format('lockfence.detach(%L), ', target) FROM guard WHERE is_named LIMIT 1),
+			format('lockfence.attach(%L, ...);', target))
 	END
 $$;
 COMMENT ON FUNCTION lockfence._redeclare(regclass, jsonb) IS
@@ -1859,13 +1859,13 @@ AS $$
 		CASE WHEN t.oid IS NOT NULL AND NOT a.is_as_made
 				THEN format(E'DROP TRIGGER %I ON %s;\n', g.name, c.oid::regclass) ELSE '' END
 			|| CASE WHEN t.oid IS NULL OR NOT a.is_as_made
-				THEN format(E'CREATE TRIGGER %I %s ON %s FOR EACH %s EXECUTE FUNCTION %s();\n',
+				THEN format(E'CREATE TRIGGER %I %s ON %s FOR EACH %s EXECUTE FUNCTION %s;\n',
 					g.name, g.events, c.oid::regclass, g.level, g.function) ELSE '' END
 			|| format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I;', c.oid::regclass, g.name)
 	FROM (VALUES
-		('mark', '~lockfence_mark', 31, 'lockfence.guard_mark'::regproc, 'BEFORE INSERT OR UPDATE OR DELETE', 'ROW'),
-		('mark', '~lockfence_marks', 34, 'lockfence.guard_marks', 'BEFORE TRUNCATE', 'STATEMENT'),
-		('state', '~lockfence_state', 29, 'lockfence.state_changed', 'AFTER INSERT OR UPDATE OR DELETE', 'ROW')
+		('mark', '~lockfence_mark', 31, 'lockfence.guard_mark()'::regprocedure, 'BEFORE INSERT OR UPDATE OR DELETE', 'ROW'),
+		('mark', '~lockfence_marks', 34, 'lockfence.guard_marks()', 'BEFORE TRUNCATE', 'STATEMENT'),
+		('state', '~lockfence_state', 29, 'lockfence.state_changed()', 'AFTER INSERT OR UPDATE OR DELETE', 'ROW')
 	) AS g (table_name, name, type, function, events, level)
 		CROSS JOIN LATERAL lockfence._own_class(g.table_name) c
 		LEFT JOIN pg_trigger t ON t.tgrelid = c.oid AND t.tgname = g.name
