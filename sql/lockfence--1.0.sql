@@ -71,6 +71,8 @@ CREATE TABLE lockfence.state (
 COMMENT ON TABLE lockfence.state IS
 'what holds for every resource: the current epoch (no row: any), and the floor, a token that stands for marks folded by prune() (no row: none)';
 
+-- No primary key: data restored into a database with a log of its own brings ids
+-- that are there already, and either record counts.
 CREATE TABLE lockfence.admin_log (
 	id bigint GENERATED ALWAYS AS IDENTITY,
 	at timestamp with time zone NOT NULL DEFAULT pg_catalog.clock_timestamp(),
@@ -79,8 +81,7 @@ CREATE TABLE lockfence.admin_log (
 	resource text,
 	before bigint,
 	after bigint,
-	reason text NOT NULL,
-	CONSTRAINT admin_log_pkey PRIMARY KEY (id)
+	reason text NOT NULL
 );
 COMMENT ON TABLE lockfence.admin_log IS
 'every call of an administration function: when, who (the session''s role), what, the token or epoch before and after, and why';
@@ -91,7 +92,9 @@ SELECT pg_catalog.pg_extension_config_dump('lockfence.admin_log', '');
 SELECT pg_catalog.pg_extension_config_dump('lockfence.admin_log_id_seq', '');
 
 REVOKE ALL ON lockfence.mark, lockfence.state, lockfence.admin_log FROM PUBLIC;
-GRANT SELECT ON lockfence.mark, lockfence.state TO PUBLIC;
+-- Not to everybody: a client that reads the mark and presents it is no holder, and
+-- would not be found out.
+GRANT SELECT ON lockfence.mark, lockfence.state, lockfence.admin_log TO pg_monitor;
 
 CREATE FUNCTION lockfence.guard_mark() RETURNS trigger
 LANGUAGE c
@@ -105,23 +108,42 @@ AS 'MODULE_PATHNAME', 'lockfence_guard_marks';
 COMMENT ON FUNCTION lockfence.guard_marks() IS
 'trigger of lockfence.mark: refuses TRUNCATE with LF009';
 
+CREATE FUNCTION lockfence.merge_state() RETURNS trigger
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	UPDATE lockfence.state s SET value = greatest(s.value, new.value) WHERE s.name = new.name;
+	IF FOUND THEN
+		RETURN NULL;
+	END IF;
+	RETURN new;
+END
+$$;
+COMMENT ON FUNCTION lockfence.merge_state() IS
+'trigger of lockfence.state: of a value that is there and one that comes, as by a data restore, the higher one counts';
+
 CREATE FUNCTION lockfence.state_changed() RETURNS trigger
 LANGUAGE c
 AS 'MODULE_PATHNAME', 'lockfence_state_changed';
 COMMENT ON FUNCTION lockfence.state_changed() IS
 'trigger of lockfence.state: makes every session read it again';
 
-REVOKE ALL ON FUNCTION lockfence.guard_mark(), lockfence.guard_marks(), lockfence.state_changed()
+REVOKE ALL ON FUNCTION lockfence.guard_mark(), lockfence.guard_marks(),
+	lockfence.merge_state(), lockfence.state_changed()
 FROM PUBLIC;
 
 CREATE TRIGGER "~lockfence_mark" BEFORE INSERT OR UPDATE OR DELETE ON lockfence.mark
 FOR EACH ROW EXECUTE FUNCTION lockfence.guard_mark();
 CREATE TRIGGER "~lockfence_marks" BEFORE TRUNCATE ON lockfence.mark
 FOR EACH STATEMENT EXECUTE FUNCTION lockfence.guard_marks();
+CREATE TRIGGER "~lockfence_merge" BEFORE INSERT ON lockfence.state
+FOR EACH ROW EXECUTE FUNCTION lockfence.merge_state();
 CREATE TRIGGER "~lockfence_state" AFTER INSERT OR UPDATE OR DELETE ON lockfence.state
 FOR EACH ROW EXECUTE FUNCTION lockfence.state_changed();
 ALTER TABLE lockfence.mark ENABLE ALWAYS TRIGGER "~lockfence_mark";
 ALTER TABLE lockfence.mark ENABLE ALWAYS TRIGGER "~lockfence_marks";
+ALTER TABLE lockfence.state ENABLE ALWAYS TRIGGER "~lockfence_merge";
 ALTER TABLE lockfence.state ENABLE ALWAYS TRIGGER "~lockfence_state";
 
 -- ---------------------------------------------------------------- presenting
@@ -754,9 +776,10 @@ BEGIN
 	SELECT s.value INTO before FROM lockfence.state s WHERE s.name = _set_state.name;
 	IF value IS NULL THEN
 		DELETE FROM lockfence.state s WHERE s.name = _set_state.name;
+	ELSIF before IS NULL THEN
+		INSERT INTO lockfence.state VALUES (name, value);
 	ELSE
-		INSERT INTO lockfence.state AS s VALUES (name, value)
-		ON CONFLICT ON CONSTRAINT state_pkey DO UPDATE SET value = excluded.value;
+		UPDATE lockfence.state s SET value = _set_state.value WHERE s.name = _set_state.name;
 	END IF;
 	RETURN before;
 END
