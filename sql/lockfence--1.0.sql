@@ -1877,8 +1877,10 @@ AS $$
 			WHEN t.oid IS NULL THEN 'is missing'
 			WHEN NOT a.is_as_made THEN 'is not as the extension made it'
 			ELSE 'does not fire always' END)
-			|| CASE c.relname WHEN 'mark' THEN ': a restore or a superuser''s DML could lower marks.'
-				ELSE ': sessions do not notice a new epoch.' END,
+			|| CASE g.name
+				WHEN '~lockfence_state' THEN ': sessions do not notice a new epoch.'
+				WHEN '~lockfence_merge' THEN ': a restore could lower the epoch or the floor.'
+				ELSE ': a restore or a superuser''s DML could lower marks.' END,
 		CASE WHEN t.oid IS NOT NULL AND NOT a.is_as_made
 				THEN format(E'DROP TRIGGER %I ON %s;\n', g.name, c.oid::regclass) ELSE '' END
 			|| CASE WHEN t.oid IS NULL OR NOT a.is_as_made
@@ -1888,6 +1890,7 @@ AS $$
 	FROM (VALUES
 		('mark', '~lockfence_mark', 31, 'lockfence.guard_mark()'::regprocedure, 'BEFORE INSERT OR UPDATE OR DELETE', 'ROW'),
 		('mark', '~lockfence_marks', 34, 'lockfence.guard_marks()', 'BEFORE TRUNCATE', 'STATEMENT'),
+		('state', '~lockfence_merge', 7, 'lockfence.merge_state()', 'BEFORE INSERT', 'ROW'),
 		('state', '~lockfence_state', 29, 'lockfence.state_changed()', 'AFTER INSERT OR UPDATE OR DELETE', 'ROW')
 	) AS g (table_name, name, type, function, events, level)
 		CROSS JOIN LATERAL lockfence._own_class(g.table_name) c
@@ -1990,7 +1993,7 @@ AS $$
 				'present', 'guarded_update', 'guarded_delete', 'guard_row', 'guard_statement', 'guard_truncate']),
 			('admin_is_public', 'any role can move marks.', ARRAY[
 				'raise_mark', 'reset_mark', 'set_epoch', 'reset_floor', 'prune', 'reconcile', 'guard_mark',
-				'guard_marks', 'state_changed', '_raise_mark', '_reset_mark', '_fold_mark', '_log', '_set_state'])
+				'guard_marks', 'merge_state', 'state_changed', '_raise_mark', '_reset_mark', '_fold_mark', '_log', '_set_state'])
 		) AS c (code, problem, names) ON o.proname = ANY (c.names)
 	WHERE EXISTS (
 		SELECT FROM aclexplode(coalesce(o.proacl, acldefault('f', o.proowner))) AS a
