@@ -1316,8 +1316,8 @@ AS $$
 	SELECT f.member, 'error', 'unfenced_parent',
 		format('%s is fenced by a statement trigger, which a statement on its parent %s does not fire.',
 			f.member, i.inhparent::regclass),
-		lockfence._redeclare((SELECT ancestor FROM lockfence._ancestors(f.member) ORDER BY height DESC, ancestor LIMIT 1),
-			f.settings)
+		lockfence._redeclare(
+			(SELECT ancestor FROM lockfence._ancestors(f.member) ORDER BY height DESC, ancestor LIMIT 1), f.settings)
 	FROM unnest(members) f JOIN pg_inherits i ON i.inhrelid = f.member
 	WHERE f.member = f.root AND 'statement' = ANY (f.kinds)
 $$;
@@ -1554,7 +1554,8 @@ AS $$
 		SELECT f.member, f.root, f.settings, p.name, a.attgenerated
 		FROM unnest(members) f
 			CROSS JOIN unnest(lockfence._placeholders(f.settings)) AS p (name)
-			LEFT JOIN pg_attribute a ON a.attrelid = f.member AND a.attname = p.name AND a.attnum > 0 AND NOT a.attisdropped
+			LEFT JOIN pg_attribute a ON a.attrelid = f.member AND a.attname = p.name
+				AND a.attnum > 0 AND NOT a.attisdropped
 	)
 	SELECT p.member, 'warning', 'placeholder_missing',
 		format('%s has no column "%s", which its resource "%s" names: every write is refused.',
@@ -1644,7 +1645,8 @@ AS $$
 	WHERE a.validator IS NULL
 	UNION ALL
 	SELECT a.member, 'error', 'validator_unfit',
-		format('Validator %s of %s is not a function of a resource and a token that returns boolean.', a.signature, a.member),
+		format('Validator %s of %s is not a function of a resource and a token that returns boolean.',
+			a.signature, a.member),
 		E'-- Create it as one, or go on without one:\n' || lockfence._redeclare(a.root, a.settings - 'validator')
 	FROM asked a JOIN pg_proc p ON p.oid = a.validator
 	WHERE p.prokind <> 'f' OR p.proretset OR p.prorettype <> 'boolean'::regtype
@@ -1658,7 +1660,8 @@ AS $$
 	WHERE NOT has_function_privilege(a.relowner, p.oid, 'EXECUTE')
 	UNION ALL
 	SELECT a.member, 'warning', 'validator_not_executable',
-		format('The owner of %s may not use the schema of its validator %s: every write is refused.', a.member, a.signature),
+		format('The owner of %s may not use the schema of its validator %s: every write is refused.',
+			a.member, a.signature),
 		format('GRANT USAGE ON SCHEMA %I TO %I;', n.nspname, pg_get_userbyid(a.relowner))
 	FROM asked a JOIN pg_proc p ON p.oid = a.validator JOIN pg_namespace n ON n.oid = p.pronamespace
 	WHERE NOT has_schema_privilege(a.relowner, n.oid, 'USAGE')
@@ -1739,7 +1742,8 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT o.member, 'warning', 'owner_can_login',
 		CASE WHEN o.owner IN (SELECT lockfence._logins_as(o.owner)) THEN
-			format('%s is owned by login role "%s", which can take its guards off.', o.member, pg_get_userbyid(o.owner))
+			format('%s is owned by login role "%s", which can take its guards off.',
+				o.member, pg_get_userbyid(o.owner))
 		ELSE
 			format('%s is owned by "%s", which can take its guards off and as which can act: %s.', o.member,
 				pg_get_userbyid(o.owner), (
@@ -1807,7 +1811,8 @@ AS $$
 	WHERE c.relrowsecurity OR c.relforcerowsecurity
 	UNION ALL
 	SELECT c.oid, 'error', 'mark_columns',
-		format('%s does not have the columns that the extension made: what the fence reads there is undefined.', c.oid::regclass),
+		format('%s does not have the columns that the extension made: what the fence reads there is undefined.',
+			c.oid::regclass),
 		format('-- Restore the database, or drop and create the extension: it had (%s).', n.columns)
 	FROM (VALUES
 		('mark', 3, 'token lockfence.fence_token, advanced_at timestamp with time zone, resource text'),
@@ -1833,13 +1838,15 @@ RETURNS SETOF lockfence._finding
 LANGUAGE sql STABLE ROWS 10
 SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT c.oid, 'error', 'mark_key', format('lockfence.mark_pkey %s: a mark could be missed, and stale tokens pass.', p.problem),
+	SELECT c.oid, 'error', 'mark_key', format('lockfence.mark_pkey %s: a mark could be missed, and stale tokens pass.',
+		p.problem),
 		CASE
 			WHEN p.remedy <> '' THEN p.remedy
 			ELSE concat(
 				(SELECT format(E'ALTER TABLE lockfence.mark DROP CONSTRAINT %I;\n', conname)
 					FROM pg_constraint WHERE conrelid = c.oid AND contype = 'p'),
-				CASE WHEN i.indexrelid IS NOT NULL AND NOT i.indisprimary THEN E'DROP INDEX IF EXISTS lockfence.mark_pkey;\n' END,
+				CASE WHEN i.indexrelid IS NOT NULL AND NOT i.indisprimary
+					THEN E'DROP INDEX IF EXISTS lockfence.mark_pkey;\n' END,
 				'ALTER TABLE lockfence.mark ADD CONSTRAINT mark_pkey PRIMARY KEY (resource);')
 		END
 	FROM lockfence._own_class('mark') c
@@ -1927,7 +1934,8 @@ AS $$
 	GROUP BY g.class, g.grantee
 	UNION ALL
 	SELECT NULL, 'warning', 'mark_writable',
-		format('"%s" is a member of pg_write_all_data and can write to the tables of marks.', pg_get_userbyid(m.member)),
+		format('"%s" is a member of pg_write_all_data and can write to the tables of marks.',
+			pg_get_userbyid(m.member)),
 		format('REVOKE pg_write_all_data FROM %I%s;', pg_get_userbyid(m.member),
 			CASE WHEN current_setting('server_version_num')::integer >= 160000
 				THEN format(' GRANTED BY %I', pg_get_userbyid(m.grantor)) END)
@@ -1951,13 +1959,15 @@ AS $$
 		SELECT FROM pg_roles WHERE oid = n.nspowner AND NOT rolsuper)
 	UNION ALL
 	SELECT NULL, 'warning', 'schema_writable',
-		format('%s may create objects in schema lockfence, where they can pass for the fence''s own.', lockfence._grantee(a.grantee)),
+		format('%s may create objects in schema lockfence, where they can pass for the fence''s own.',
+			lockfence._grantee(a.grantee)),
 		format('REVOKE CREATE ON SCHEMA lockfence FROM %s;', lockfence._grantee(a.grantee))
 	FROM pg_namespace n CROSS JOIN aclexplode(n.nspacl) AS a
 	WHERE n.nspname = 'lockfence' AND a.privilege_type = 'CREATE' AND lockfence._is_outsider(a.grantee, n.nspowner)
 	UNION ALL
 	SELECT NULL, 'warning', 'schema_stranger',
-		format('%s %s is in schema lockfence and belongs to no extension: calls meant for the fence can reach it.', s.kind, s.name),
+		format('%s %s is in schema lockfence and belongs to no extension: calls meant for the fence can reach it.',
+			s.kind, s.name),
 		format('DROP %s %s;', upper(s.kind), s.name)
 	FROM (
 		SELECT p.tableoid, p.oid, 'routine', p.oid::regprocedure::text FROM pg_proc p
@@ -1993,7 +2003,8 @@ AS $$
 				'present', 'guarded_update', 'guarded_delete', 'guard_row', 'guard_statement', 'guard_truncate']),
 			('admin_is_public', 'any role can move marks.', ARRAY[
 				'raise_mark', 'reset_mark', 'set_epoch', 'reset_floor', 'prune', 'reconcile', 'guard_mark',
-				'guard_marks', 'merge_state', 'state_changed', '_raise_mark', '_reset_mark', '_fold_mark', '_log', '_set_state'])
+				'guard_marks', 'merge_state', 'state_changed', '_raise_mark', '_reset_mark', '_fold_mark',
+				'_log', '_set_state'])
 		) AS c (code, problem, names) ON o.proname = ANY (c.names)
 	WHERE EXISTS (
 		SELECT FROM aclexplode(coalesce(o.proacl, acldefault('f', o.proowner))) AS a
@@ -2053,7 +2064,8 @@ BEGIN
 	END IF;
 	RETURN QUERY EXECUTE $query$
 		SELECT NULL::regclass, 'warning', s.code,
-			format('%s has %s on parameter %s: %s', lockfence._grantee(a.grantee), a.privilege_type, p.parname, s.problem),
+			format('%s has %s on parameter %s: %s',
+				lockfence._grantee(a.grantee), a.privilege_type, p.parname, s.problem),
 			format('REVOKE %s ON PARAMETER %s FROM %s;', a.privilege_type, p.parname, lockfence._grantee(a.grantee))
 		FROM pg_parameter_acl p CROSS JOIN aclexplode(p.paracl) AS a
 			JOIN (VALUES
@@ -2099,7 +2111,8 @@ AS $$
 		LEFT JOIN pg_database d ON d.oid = s.setdatabase
 		CROSS JOIN LATERAL lockfence._switched_off(s.setconfig) o
 		CROSS JOIN LATERAL (
-			SELECT concat_ws(' ', 'for', CASE s.setrole WHEN 0 THEN 'every role' ELSE format('role "%s"', pg_get_userbyid(s.setrole)) END,
+			SELECT concat_ws(' ', 'for',
+					CASE s.setrole WHEN 0 THEN 'every role' ELSE format('role "%s"', pg_get_userbyid(s.setrole)) END,
 					'in database "' || d.datname || '"'),
 				CASE
 					WHEN s.setrole = 0 THEN coalesce('DATABASE ' || quote_ident(d.datname), 'ROLE ALL')
