@@ -5,6 +5,7 @@
 #ifndef LOCKFENCE_H
 #define LOCKFENCE_H
 
+#include "datatype/timestamp.h"
 #include "executor/tuptable.h"
 #include "fmgr.h"
 #include "port/atomics.h"
@@ -159,6 +160,7 @@ typedef struct Fence
 	char	   *token_column;	/* NULL: none */
 	bool		presented_only; /* the column is no proof */
 	bool		advisory;
+	TimestampTz advisory_since; /* 0: not told */
 	bool		missing_allowed;
 	bool		single_use;
 	Oid			validator;

@@ -1,8 +1,8 @@
 # Preemption (lockfence.preempt = on): what it does to a holder, and whom it spares.
 #
 # What two sessions can show by waiting for locks is in the isolation specs.  Here are holders that sleep,
-# that survive a cancel, that the role may not end, and one that is stopped so that an advance stays on its
-# way while the mark goes up.
+# that survive a cancel, that the role may not end, one that is stopped so that an advance stays on its way
+# while the mark goes up, and one behind a crowd.
 use strict;
 use warnings;
 
@@ -192,5 +192,17 @@ sub mark_goes_up
 mark_goes_up('sibling', 12, qr/^12$/);
 mark_goes_up('newer holder', 13, qr/ERROR:  LF001: stale fencing token/);
 
-$node->stop;
+# ---- an advance asks whether the holder waits for it, also where the holder waits behind many
+
+$node->safe_psql('postgres', 'CREATE TABLE hot AS SELECT 0 AS n');
+my @crowd = map { session($node, 'postgres') } 1 .. 40;
+
+$holder = session($node, 'postgres');
+ask($holder, q{BEGIN; SELECT lockfence.present('crowd', 10)});
+ask($watch, 'BEGIN; UPDATE hot SET n = 1');
+start_blocked($_, 'UPDATE hot SET n = 2') foreach @crowd, $holder;
+refused_ok($node, 'postgres', q{SET lock_timeout = '10ms'; SELECT lockfence.present('crowd', 11)}, '55P03',
+	'a crowd of waiters is looked through in no time');
+
+$node->stop('immediate');
 done_testing();
