@@ -125,7 +125,6 @@ CREATE TABLE made (id integer PRIMARY KEY, twice integer GENERATED ALWAYS AS (id
 SELECT lockfence.attach('made', 'guarded:made', 'token');
 INSERT INTO made VALUES (1, DEFAULT, DEFAULT, 5);
 SELECT lockfence.guarded_update('made', '{"id": 1}', '{"twice": 5}', 5);
-\echo :LAST_ERROR_SQLSTATE
 SELECT lockfence.guarded_update('made', '{"id": 1}', '{"no": 5}', 5);
 SELECT lockfence.guarded_update('made', '{"twice": 2, "no": 1}', '{"id": 2}', 5);
 SELECT * FROM made;

@@ -27,6 +27,7 @@
 #include "catalog/indexing.h"
 #include "catalog/namespace.h"
 #include "lockfence.h"
+#include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "storage/procarray.h"
 #include "utils/builtins.h"
@@ -186,6 +187,8 @@ lockfence_mark_lock_tuple(MarkScan *scan)
 	if (scan->own)
 		return true;
 
+	PreventCommandDuringRecovery("a lock on a fence's mark");
+
 	/* tells lockfence.prepared_holds that the transaction locked a mark */
 	LockRelationOid(RelationGetRelid(scan->rel), RowShareLock);
 	slot = table_slot_create(scan->rel, NULL);
@@ -232,13 +235,16 @@ lockfence_mark_lockers(MarkScan *scan)
 	return lockers;
 }
 
-/* The mark's new version. */
+/* The mark's new version; columns that somebody has added stay null. */
 static HeapTuple
 form_mark(MarkScan *scan, FenceToken token)
 {
-	Datum		values[MARK_NATTS];
-	bool		isnull[MARK_NATTS] = {false};
+	int			natts = RelationGetNumberOfAttributes(scan->rel);
+	Datum	   *values = palloc0(natts * sizeof(Datum));
+	bool	   *isnull = palloc(natts * sizeof(bool));
 
+	for (int i = 0; i < natts; i++)
+		isnull[i] = i >= MARK_NATTS;
 	values[MARK_ATTNO_TOKEN - 1] = Int64GetDatum(token);
 	values[MARK_ATTNO_ADVANCED_AT - 1] = TimestampTzGetDatum(GetCurrentTransactionStartTimestamp());
 	values[MARK_ATTNO_RESOURCE - 1] = CStringGetTextDatum(scan->resource);

@@ -21,6 +21,7 @@
 #include "executor/tuptable.h"
 #include "funcapi.h"
 #include "lockfence.h"
+#include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
@@ -280,14 +281,30 @@ check_validator(const Fence *fence, Relation rel)
 						   RelationGetRelationName(rel))));
 }
 
+/*
+ * Take in a trigger's arguments as the table's owner, whose validator may be
+ * in a schema that is closed to whoever writes.
+ */
+static void
+parse_arguments(Fence *fence, Relation rel, const Trigger *trigger)
+{
+	Oid			user;
+	int			context;
+
+	GetUserIdAndSecContext(&user, &context);
+	SetUserIdAndSecContext(rel->rd_rel->relowner, context | SECURITY_LOCAL_USERID_CHANGE);
+	for (int i = 0; i < trigger->tgnargs; i++)
+		parse_argument(fence, trigger->tgargs[i]);
+	SetUserIdAndSecContext(user, context);
+}
+
 /* Parse a trigger's arguments and resolve them against its table. */
 static Fence *
 parse_fence(Relation rel, const Trigger *trigger)
 {
 	Fence	   *fence = palloc0(sizeof(Fence));
 
-	for (int i = 0; i < trigger->tgnargs; i++)
-		parse_argument(fence, trigger->tgargs[i]);
+	parse_arguments(fence, rel, trigger);
 	if (fence->resource)
 	{
 		split_template(fence, fence->resource);

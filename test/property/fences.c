@@ -50,7 +50,7 @@ const char *const carrier_names[N_CARRIERS] = {
 };
 
 const char *const verb_names[N_VERBS] = {
-	"present", "update", "insert", "upsert", "delete", "merge", "copy", "move", "truncate", "raise", "reset"
+	"present", "update", "insert", "upsert", "delete", "merge", "copy", "move", "truncate", "raise", "reset", "crash"
 };
 
 const char *const isolation_names[N_ISOLATIONS] = {
@@ -101,7 +101,8 @@ fence_allows(const Options *opt, FenceKind kind, Carrier carrier, Verb verb)
 		return false;
 	if (verb == VERB_MERGE && opt->server_version < 150000)
 		return false;
-	if (verb == VERB_MOVE && (fence->resource == NULL || strchr(fence->table, '%')))
+	if (verb == VERB_MOVE &&
+		(fence->resource == NULL || strchr(fence->table, '%') || opt->resources < 2))
 		return false;
 	if (verb == VERB_TRUNCATE && strchr(fence->table, '%') == NULL)
 		return false;
