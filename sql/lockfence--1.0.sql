@@ -1018,13 +1018,13 @@ AS $$
 		lockfence._declared(t.tgargs), lockfence._fault(t.tgargs, t.tgnargs)
 	FROM pg_trigger t
 		JOIN (VALUES
-			('row', '~lockfence_row'::name, 'lockfence.guard_row'::regproc, 31),
-			('statement', '~lockfence_statement', 'lockfence.guard_statement', 30),
-			('truncate', '~lockfence_truncate', 'lockfence.guard_truncate', 34)
+			('row', '~lockfence_row'::name, 'lockfence.guard_row()'::regprocedure, 31),
+			('statement', '~lockfence_statement', 'lockfence.guard_statement()', 30),
+			('truncate', '~lockfence_truncate', 'lockfence.guard_truncate()', 34)
 		) AS k (kind, name, function, type)
 			ON t.tgfoid = k.function
-			OR t.tgname = k.name AND t.tgfoid NOT IN ('lockfence.guard_row'::regproc,
-				'lockfence.guard_statement'::regproc, 'lockfence.guard_truncate'::regproc)
+			OR t.tgname = k.name AND t.tgfoid NOT IN ('lockfence.guard_row()'::regprocedure,
+				'lockfence.guard_statement()'::regprocedure, 'lockfence.guard_truncate()'::regprocedure)
 	WHERE t.tgrelid = ANY (tables)
 $$;
 COMMENT ON FUNCTION lockfence._guards(regclass[]) IS
@@ -1042,8 +1042,8 @@ AS $$
 		AND (c.oid IN (
 				SELECT tgrelid FROM pg_trigger
 				WHERE tgname IN ('~lockfence_row', '~lockfence_statement', '~lockfence_truncate')
-					OR tgfoid IN ('lockfence.guard_row'::regproc, 'lockfence.guard_statement'::regproc,
-						'lockfence.guard_truncate'::regproc))
+					OR tgfoid IN ('lockfence.guard_row()'::regprocedure, 'lockfence.guard_statement()'::regprocedure,
+						'lockfence.guard_truncate()'::regprocedure))
 			OR c.relkind IN ('r', 'p') AND c.relpersistence <> 't' AND c.oid IN (
 				SELECT attrelid FROM pg_attribute
 				WHERE atttypid = 'lockfence.fence_token'::regtype AND NOT attisdropped))
@@ -1183,8 +1183,8 @@ AS $$
 		SELECT t.tgrelid::regclass AS member, t.tgname, t.tgname LIKE '~lockfence@_%' ESCAPE '@' AS is_named
 		FROM lockfence._family(target) f JOIN pg_trigger t ON t.tgrelid = f.member
 		WHERE t.tgparentid = 0 AND (t.tgname LIKE '~lockfence@_%' ESCAPE '@'
-			OR t.tgfoid IN ('lockfence.guard_row'::regproc, 'lockfence.guard_statement'::regproc,
-				'lockfence.guard_truncate'::regproc))
+			OR t.tgfoid IN ('lockfence.guard_row()'::regprocedure, 'lockfence.guard_statement()'::regprocedure,
+				'lockfence.guard_truncate()'::regprocedure))
 	)
 	SELECT CASE
 		WHEN settings ?| ARRAY['resource', 'token_column'] THEN
@@ -1193,9 +1193,9 @@ AS $$
 				lockfence._attach_call(target, settings), ';',
 				(SELECT string_agg(format(E'\nDROP TRIGGER IF EXISTS %I ON %s;', tgname, member), ''
 					ORDER BY member, tgname) FROM guard WHERE NOT is_named))
-		ELSE format(
-			'-- The settings are lost; state them: SELECT lockfence.detach(%L), lockfence.attach(%1$L, ...);',
-			target)
+		ELSE concat('-- Nothing tells the settings; state them: SELECT ',
+			(SELECT format('lockfence.detach(%L), ', target) FROM guard WHERE is_named LIMIT 1),
+			format('lockfence.attach(%L, ...);', target))
 	END
 $$;
 COMMENT ON FUNCTION lockfence._redeclare(regclass, jsonb) IS
@@ -1316,8 +1316,8 @@ AS $$
 	SELECT f.member, 'error', 'unfenced_parent',
 		format('%s is fenced by a statement trigger, which a statement on its parent %s does not fire.',
 			f.member, i.inhparent::regclass),
-		lockfence._redeclare((SELECT ancestor FROM lockfence._ancestors(f.member) ORDER BY height DESC, ancestor LIMIT 1),
-			f.settings)
+		lockfence._redeclare(
+			(SELECT ancestor FROM lockfence._ancestors(f.member) ORDER BY height DESC, ancestor LIMIT 1), f.settings)
 	FROM unnest(members) f JOIN pg_inherits i ON i.inhrelid = f.member
 	WHERE f.member = f.root AND 'statement' = ANY (f.kinds)
 $$;
@@ -1554,7 +1554,8 @@ AS $$
 		SELECT f.member, f.root, f.settings, p.name, a.attgenerated
 		FROM unnest(members) f
 			CROSS JOIN unnest(lockfence._placeholders(f.settings)) AS p (name)
-			LEFT JOIN pg_attribute a ON a.attrelid = f.member AND a.attname = p.name AND a.attnum > 0 AND NOT a.attisdropped
+			LEFT JOIN pg_attribute a ON a.attrelid = f.member AND a.attname = p.name
+				AND a.attnum > 0 AND NOT a.attisdropped
 	)
 	SELECT p.member, 'warning', 'placeholder_missing',
 		format('%s has no column "%s", which its resource "%s" names: every write is refused.',
@@ -1644,7 +1645,8 @@ AS $$
 	WHERE a.validator IS NULL
 	UNION ALL
 	SELECT a.member, 'error', 'validator_unfit',
-		format('Validator %s of %s is not a function of a resource and a token that returns boolean.', a.signature, a.member),
+		format('Validator %s of %s is not a function of a resource and a token that returns boolean.',
+			a.signature, a.member),
 		E'-- Create it as one, or go on without one:\n' || lockfence._redeclare(a.root, a.settings - 'validator')
 	FROM asked a JOIN pg_proc p ON p.oid = a.validator
 	WHERE p.prokind <> 'f' OR p.proretset OR p.prorettype <> 'boolean'::regtype
@@ -1658,7 +1660,8 @@ AS $$
 	WHERE NOT has_function_privilege(a.relowner, p.oid, 'EXECUTE')
 	UNION ALL
 	SELECT a.member, 'warning', 'validator_not_executable',
-		format('The owner of %s may not use the schema of its validator %s: every write is refused.', a.member, a.signature),
+		format('The owner of %s may not use the schema of its validator %s: every write is refused.',
+			a.member, a.signature),
 		format('GRANT USAGE ON SCHEMA %I TO %I;', n.nspname, pg_get_userbyid(a.relowner))
 	FROM asked a JOIN pg_proc p ON p.oid = a.validator JOIN pg_namespace n ON n.oid = p.pronamespace
 	WHERE NOT has_schema_privilege(a.relowner, n.oid, 'USAGE')
@@ -1739,7 +1742,8 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT o.member, 'warning', 'owner_can_login',
 		CASE WHEN o.owner IN (SELECT lockfence._logins_as(o.owner)) THEN
-			format('%s is owned by login role "%s", which can take its guards off.', o.member, pg_get_userbyid(o.owner))
+			format('%s is owned by login role "%s", which can take its guards off.',
+				o.member, pg_get_userbyid(o.owner))
 		ELSE
 			format('%s is owned by "%s", which can take its guards off and as which can act: %s.', o.member,
 				pg_get_userbyid(o.owner), (
@@ -1807,7 +1811,8 @@ AS $$
 	WHERE c.relrowsecurity OR c.relforcerowsecurity
 	UNION ALL
 	SELECT c.oid, 'error', 'mark_columns',
-		format('%s does not have the columns that the extension made: what the fence reads there is undefined.', c.oid::regclass),
+		format('%s does not have the columns that the extension made: what the fence reads there is undefined.',
+			c.oid::regclass),
 		format('-- Restore the database, or drop and create the extension: it had (%s).', n.columns)
 	FROM (VALUES
 		('mark', 3, 'token lockfence.fence_token, advanced_at timestamp with time zone, resource text'),
@@ -1833,13 +1838,15 @@ RETURNS SETOF lockfence._finding
 LANGUAGE sql STABLE ROWS 10
 SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT c.oid, 'error', 'mark_key', format('lockfence.mark_pkey %s: a mark could be missed, and stale tokens pass.', p.problem),
+	SELECT c.oid, 'error', 'mark_key', format('lockfence.mark_pkey %s: a mark could be missed, and stale tokens pass.',
+		p.problem),
 		CASE
 			WHEN p.remedy <> '' THEN p.remedy
 			ELSE concat(
 				(SELECT format(E'ALTER TABLE lockfence.mark DROP CONSTRAINT %I;\n', conname)
 					FROM pg_constraint WHERE conrelid = c.oid AND contype = 'p'),
-				CASE WHEN i.indexrelid IS NOT NULL AND NOT i.indisprimary THEN E'DROP INDEX IF EXISTS lockfence.mark_pkey;\n' END,
+				CASE WHEN i.indexrelid IS NOT NULL AND NOT i.indisprimary
+					THEN E'DROP INDEX IF EXISTS lockfence.mark_pkey;\n' END,
 				'ALTER TABLE lockfence.mark ADD CONSTRAINT mark_pkey PRIMARY KEY (resource);')
 		END
 	FROM lockfence._own_class('mark') c
@@ -1877,18 +1884,21 @@ AS $$
 			WHEN t.oid IS NULL THEN 'is missing'
 			WHEN NOT a.is_as_made THEN 'is not as the extension made it'
 			ELSE 'does not fire always' END)
-			|| CASE c.relname WHEN 'mark' THEN ': a restore or a superuser''s DML could lower marks.'
-				ELSE ': sessions do not notice a new epoch.' END,
+			|| CASE g.name
+				WHEN '~lockfence_state' THEN ': sessions do not notice a new epoch.'
+				WHEN '~lockfence_merge' THEN ': a restore could lower the epoch or the floor.'
+				ELSE ': a restore or a superuser''s DML could lower marks.' END,
 		CASE WHEN t.oid IS NOT NULL AND NOT a.is_as_made
 				THEN format(E'DROP TRIGGER %I ON %s;\n', g.name, c.oid::regclass) ELSE '' END
 			|| CASE WHEN t.oid IS NULL OR NOT a.is_as_made
-				THEN format(E'CREATE TRIGGER %I %s ON %s FOR EACH %s EXECUTE FUNCTION %s();\n',
+				THEN format(E'CREATE TRIGGER %I %s ON %s FOR EACH %s EXECUTE FUNCTION %s;\n',
 					g.name, g.events, c.oid::regclass, g.level, g.function) ELSE '' END
 			|| format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I;', c.oid::regclass, g.name)
 	FROM (VALUES
-		('mark', '~lockfence_mark', 31, 'lockfence.guard_mark'::regproc, 'BEFORE INSERT OR UPDATE OR DELETE', 'ROW'),
-		('mark', '~lockfence_marks', 34, 'lockfence.guard_marks', 'BEFORE TRUNCATE', 'STATEMENT'),
-		('state', '~lockfence_state', 29, 'lockfence.state_changed', 'AFTER INSERT OR UPDATE OR DELETE', 'ROW')
+		('mark', '~lockfence_mark', 31, 'lockfence.guard_mark()'::regprocedure, 'BEFORE INSERT OR UPDATE OR DELETE', 'ROW'),
+		('mark', '~lockfence_marks', 34, 'lockfence.guard_marks()', 'BEFORE TRUNCATE', 'STATEMENT'),
+		('state', '~lockfence_merge', 7, 'lockfence.merge_state()', 'BEFORE INSERT', 'ROW'),
+		('state', '~lockfence_state', 29, 'lockfence.state_changed()', 'AFTER INSERT OR UPDATE OR DELETE', 'ROW')
 	) AS g (table_name, name, type, function, events, level)
 		CROSS JOIN LATERAL lockfence._own_class(g.table_name) c
 		LEFT JOIN pg_trigger t ON t.tgrelid = c.oid AND t.tgname = g.name
@@ -1924,7 +1934,8 @@ AS $$
 	GROUP BY g.class, g.grantee
 	UNION ALL
 	SELECT NULL, 'warning', 'mark_writable',
-		format('"%s" is a member of pg_write_all_data and can write to the tables of marks.', pg_get_userbyid(m.member)),
+		format('"%s" is a member of pg_write_all_data and can write to the tables of marks.',
+			pg_get_userbyid(m.member)),
 		format('REVOKE pg_write_all_data FROM %I%s;', pg_get_userbyid(m.member),
 			CASE WHEN current_setting('server_version_num')::integer >= 160000
 				THEN format(' GRANTED BY %I', pg_get_userbyid(m.grantor)) END)
@@ -1948,13 +1959,15 @@ AS $$
 		SELECT FROM pg_roles WHERE oid = n.nspowner AND NOT rolsuper)
 	UNION ALL
 	SELECT NULL, 'warning', 'schema_writable',
-		format('%s may create objects in schema lockfence, where they can pass for the fence''s own.', lockfence._grantee(a.grantee)),
+		format('%s may create objects in schema lockfence, where they can pass for the fence''s own.',
+			lockfence._grantee(a.grantee)),
 		format('REVOKE CREATE ON SCHEMA lockfence FROM %s;', lockfence._grantee(a.grantee))
 	FROM pg_namespace n CROSS JOIN aclexplode(n.nspacl) AS a
 	WHERE n.nspname = 'lockfence' AND a.privilege_type = 'CREATE' AND lockfence._is_outsider(a.grantee, n.nspowner)
 	UNION ALL
 	SELECT NULL, 'warning', 'schema_stranger',
-		format('%s %s is in schema lockfence and belongs to no extension: calls meant for the fence can reach it.', s.kind, s.name),
+		format('%s %s is in schema lockfence and belongs to no extension: calls meant for the fence can reach it.',
+			s.kind, s.name),
 		format('DROP %s %s;', upper(s.kind), s.name)
 	FROM (
 		SELECT p.tableoid, p.oid, 'routine', p.oid::regprocedure::text FROM pg_proc p
@@ -1990,7 +2003,8 @@ AS $$
 				'present', 'guarded_update', 'guarded_delete', 'guard_row', 'guard_statement', 'guard_truncate']),
 			('admin_is_public', 'any role can move marks.', ARRAY[
 				'raise_mark', 'reset_mark', 'set_epoch', 'reset_floor', 'prune', 'reconcile', 'guard_mark',
-				'guard_marks', 'state_changed', '_raise_mark', '_reset_mark', '_fold_mark', '_log', '_set_state'])
+				'guard_marks', 'merge_state', 'state_changed', '_raise_mark', '_reset_mark', '_fold_mark',
+				'_log', '_set_state'])
 		) AS c (code, problem, names) ON o.proname = ANY (c.names)
 	WHERE EXISTS (
 		SELECT FROM aclexplode(coalesce(o.proacl, acldefault('f', o.proowner))) AS a
@@ -2050,7 +2064,8 @@ BEGIN
 	END IF;
 	RETURN QUERY EXECUTE $query$
 		SELECT NULL::regclass, 'warning', s.code,
-			format('%s has %s on parameter %s: %s', lockfence._grantee(a.grantee), a.privilege_type, p.parname, s.problem),
+			format('%s has %s on parameter %s: %s',
+				lockfence._grantee(a.grantee), a.privilege_type, p.parname, s.problem),
 			format('REVOKE %s ON PARAMETER %s FROM %s;', a.privilege_type, p.parname, lockfence._grantee(a.grantee))
 		FROM pg_parameter_acl p CROSS JOIN aclexplode(p.paracl) AS a
 			JOIN (VALUES
@@ -2096,7 +2111,8 @@ AS $$
 		LEFT JOIN pg_database d ON d.oid = s.setdatabase
 		CROSS JOIN LATERAL lockfence._switched_off(s.setconfig) o
 		CROSS JOIN LATERAL (
-			SELECT concat_ws(' ', 'for', CASE s.setrole WHEN 0 THEN 'every role' ELSE format('role "%s"', pg_get_userbyid(s.setrole)) END,
+			SELECT concat_ws(' ', 'for',
+					CASE s.setrole WHEN 0 THEN 'every role' ELSE format('role "%s"', pg_get_userbyid(s.setrole)) END,
 					'in database "' || d.datname || '"'),
 				CASE
 					WHEN s.setrole = 0 THEN coalesce('DATABASE ' || quote_ident(d.datname), 'ROLE ALL')

@@ -25,7 +25,7 @@ FROM pg_class WHERE relnamespace = 'lockfence'::regnamespace AND relkind IN ('r'
 -- Every function in SQL or plpgsql has a search path of its own.
 SELECT p.oid::regprocedure FROM pg_proc p JOIN pg_language l ON l.oid = prolang
 WHERE pronamespace = 'lockfence'::regnamespace AND lanname IN ('sql', 'plpgsql')
-	AND coalesce(array_to_string(proconfig, ' '), '') !~ '^search_path=pg_catalog, pg_temp$';
+	AND coalesce(array_to_string(proconfig, ' '), '') !~ '^search_path=pg_catalog, pg_temp( |$)';
 -- Everything has a comment.
 SELECT p.oid::regprocedure FROM pg_proc p
 WHERE pronamespace = 'lockfence'::regnamespace AND obj_description(oid, 'pg_proc') IS NULL;

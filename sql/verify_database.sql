@@ -164,6 +164,7 @@ CREATE ROLE regress_verify_app LOGIN;
 GRANT CREATE ON SCHEMA lockfence TO regress_verify_app, PUBLIC;
 SET ROLE regress_verify_app;
 CREATE FUNCTION lockfence.present(text, bigint) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint';
+CREATE FUNCTION lockfence.guard_row(int) RETURNS int LANGUAGE sql AS 'SELECT 1';
 CREATE TABLE lockfence.planted (id int GENERATED ALWAYS AS IDENTITY);
 RESET ROLE;
 SELECT * FROM found;

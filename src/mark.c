@@ -27,6 +27,7 @@
 #include "catalog/indexing.h"
 #include "catalog/namespace.h"
 #include "lockfence.h"
+#include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "storage/procarray.h"
 #include "utils/builtins.h"
@@ -185,6 +186,8 @@ lockfence_mark_lock_tuple(MarkScan *scan)
 	/* an uncommitted version of our own is lock enough */
 	if (scan->own)
 		return true;
+
+	PreventCommandDuringRecovery("a lock on a fence's mark");
 
 	/* tells lockfence.prepared_holds that the transaction locked a mark */
 	LockRelationOid(RelationGetRelid(scan->rel), RowShareLock);
