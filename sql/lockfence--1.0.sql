@@ -290,16 +290,16 @@ SELECT c.oid::pg_catalog.regclass AS target,
 		FROM pg_catalog.pg_trigger g
 		WHERE g.tgrelid OPERATOR(pg_catalog.=) c.oid
 			AND g.tgfoid OPERATOR(pg_catalog.=) ANY (ARRAY[
-				'lockfence.guard_row'::pg_catalog.regproc::pg_catalog.oid,
-				'lockfence.guard_statement'::pg_catalog.regproc::pg_catalog.oid,
-				'lockfence.guard_truncate'::pg_catalog.regproc::pg_catalog.oid])
+				'lockfence.guard_row()'::pg_catalog.regprocedure::pg_catalog.oid,
+				'lockfence.guard_statement()'::pg_catalog.regprocedure::pg_catalog.oid,
+				'lockfence.guard_truncate()'::pg_catalog.regprocedure::pg_catalog.oid])
 	) AS triggers
 FROM pg_catalog.pg_trigger t
 	JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) t.tgrelid
 	CROSS JOIN LATERAL lockfence._settings(t.tgargs) s
 WHERE t.tgfoid OPERATOR(pg_catalog.=) ANY (ARRAY[
-	'lockfence.guard_row'::pg_catalog.regproc::pg_catalog.oid,
-	'lockfence.guard_statement'::pg_catalog.regproc::pg_catalog.oid]);
+	'lockfence.guard_row()'::pg_catalog.regprocedure::pg_catalog.oid,
+	'lockfence.guard_statement()'::pg_catalog.regprocedure::pg_catalog.oid]);
 COMMENT ON VIEW lockfence.fences IS
 'every fenced table with its settings, whether it has them from a parent, and the state of its triggers (all should be "always")';
 GRANT SELECT ON lockfence.fences TO PUBLIC;

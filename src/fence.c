@@ -178,9 +178,16 @@ scan_is_certain(MarkScan *scan)
 	return !scan->found && !TransactionIdIsValid(scan->changing);
 }
 
+/* Is the token too low for what stands for a missing mark? */
+static bool
+is_outdated(const FenceCheck *check, FenceToken standing)
+{
+	return check->token < standing || (check->single_use && check->token == standing);
+}
+
 /*
  * Raise the mark to the token, under the exclusive lock.  Where there is no
- * mark, REFUSED says that what stands for it is higher.
+ * mark, REFUSED says that the token is too low for what stands for it.
  */
 static Verdict
 write_mark(MarkScan *scan, const FenceCheck *check)
@@ -189,7 +196,7 @@ write_mark(MarkScan *scan, const FenceCheck *check)
 
 	if (!scan_is_certain(scan))
 		return START_OVER;
-	if (!scan->found && check->token < standing_mark(check, &name))
+	if (!scan->found && is_outdated(check, standing_mark(check, &name)))
 		return REFUSED;
 	if (scan->found)
 		lockfence_settle_lockers(lockfence_mark_lockers(scan), check);
@@ -228,7 +235,10 @@ advance_mark(MarkScan *scan, const LOCKTAG *tag, const FenceCheck *check)
 		const char *name;
 		FenceToken	mark = standing_mark(check, &name);
 
-		lockfence_refuse_stale(&check->write, check->token, mark, name);
+		if (check->token == mark)
+			lockfence_refuse_repeated(&check->write, check->token);
+		else
+			lockfence_refuse_stale(&check->write, check->token, mark, name);
 	}
 	return verdict;
 }

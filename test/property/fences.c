@@ -11,6 +11,10 @@ const FenceInfo fences[N_FENCES] = {
 	[FENCE_ROW] = {
 		.name = "row", .table = "row_fence", .attach = "", .has_column = true, .slots = FENCE_ROW
 	},
+	[FENCE_TICKET] = {
+		.name = "ticket", .table = "ticket", .attach = ", repeat => 'reject'",
+		.has_column = true, .single_use = true, .slots = FENCE_TICKET
+	},
 	[FENCE_BATCH] = {
 		.name = "batch", .table = "batch", .resource = "settle:batch-%d",
 		.attach = ", 'settle:batch-{id}', token_column => 'fence'",

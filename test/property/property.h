@@ -32,6 +32,7 @@ typedef int64_t Token;			/* 0: none */
 typedef enum FenceKind
 {
 	FENCE_ROW,					/* every row is its own resource */
+	FENCE_TICKET,				/* ... with single-use tokens */
 	FENCE_BATCH,				/* template, with a token column */
 	FENCE_NOTE,					/* the same resources, no token column */
 	FENCE_ORM,					/* ... a token column that proves nothing */
@@ -140,7 +141,9 @@ typedef struct Stats
 	long		undone;			/* ROLLBACK TO SAVEPOINT */
 	long		reconnects;
 	long		accepted;		/* logged, whether or not committed later */
-	long		deadlocks;
+	long		deadlocks;		/* found by the server or by the fence */
+	long		deadlock_victims;	/* of the server ... */
+	long		current_victims;	/* ... that held nothing by an outdated token */
 	long		outdated_ended; /* by the fence, holding a lower token than another's */
 	long		current_ended;	/* ... but holding none */
 	long		misstored;		/* token column differs from the accepted token */

@@ -204,6 +204,26 @@ may_fail_so(const Worker *w, const PGresult *result, const char *state, const ch
 	return false;
 }
 
+/* Who had to give way?  It should be the lower token, as far as fences go. */
+static void
+count_victim(Worker *w, const char *state, const char *message)
+{
+	bool		outdated = service_outdated(w);
+
+	if (is_deadlock(state, message))
+		w->stats->deadlocks++;
+	if (strcmp(state, "40P01") == 0)
+	{
+		w->stats->deadlock_victims++;
+		w->stats->current_victims += !outdated;
+	}
+	else if (strcmp(state, "57014") == 0)
+	{
+		w->stats->outdated_ended += outdated;
+		w->stats->current_ended += !outdated;
+	}
+}
+
 /* Count a failed statement, and note whether the connection went with it. */
 static void
 judge_failure(Worker *w, const PGresult *result)
@@ -219,12 +239,7 @@ judge_failure(Worker *w, const PGresult *result)
 					 !(w->opt->chaos || w->opt->preempt || w->opt->crash));
 		return;
 	}
-	if (is_deadlock(state, message ? message : ""))
-		w->stats->deadlocks++;
-	if (strcmp(state, "57014") == 0 && service_outdated(w))
-		w->stats->outdated_ended++;
-	else if (strcmp(state, "57014") == 0)
-		w->stats->current_ended++;
+	count_victim(w, state, message ? message : "");
 	note_failure(w, state, message ? message : "",
 				 !may_fail_so(w, result, state, message ? message : "") &&
 				 !(w->lost && w->opt->crash && strncmp(state, "57P", 3) == 0));

@@ -137,7 +137,7 @@ static bool
 do_upsert(Worker *w, const Write *x)
 {
 	const char *table = target(w, x);
-	bool		again = x->kind == FENCE_ROW || chance(w, 50);
+	bool		again = fences[x->kind].resource == NULL || chance(w, 50);
 	PGresult   *result;
 
 	result = attempt(w, "INSERT INTO %s AS t (id, line, val, life%s) VALUES (%d, %d, 0, %lld%s) "
@@ -209,7 +209,7 @@ find_life(Worker *w, const Write *x, char *resource)
 	bool		found = row != NULL && PQntuples(row) > 0;
 
 	if (found)
-		snprintf(resource, TEXT_LEN, "row:%d/%d/%s", x->resource, x->line, PQgetvalue(row, 0, 0));
+		snprintf(resource, TEXT_LEN, "%s:%d/%d/%s", fences[x->kind].name, x->resource, x->line, PQgetvalue(row, 0, 0));
 	PQclear(row);
 	return found;
 }

@@ -49,7 +49,7 @@ $subscriber->safe_psql('postgres', q{
 	SELECT lockfence.present('batch-2', 90), lockfence.present('batch-3', 5), lockfence.present('jobs', 4);
 	SELECT lockfence.set_epoch(0, 'test');
 });
-my $connection = $publisher->connstr('postgres');
+my $connection = 'host=' . $publisher->host . ' port=' . $publisher->port . ' dbname=postgres';
 $subscriber->safe_psql('postgres', "CREATE SUBSCRIPTION fenced CONNECTION '$connection' PUBLICATION fenced");
 $subscriber->wait_for_subscription_sync($publisher, 'fenced');
 
