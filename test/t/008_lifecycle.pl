@@ -106,6 +106,13 @@ ask($s, "SELECT lockfence.attach('batch', 'all batches', 'fence')");
 is(ask($other, 'UPDATE batch SET fence = 50 WHERE id = 2'), '', 'another fence is seen by every session');
 mark_is($node, 'postgres', 'all batches', 50, 'with its own resource');
 
+# a column that the fence needs is renamed under a session that has it resolved
+ask($s, 'ALTER TABLE batch RENAME COLUMN fence TO renamed');
+like(ask($other, "BEGIN; SELECT lockfence.present(50); UPDATE batch SET note = 'y'"), qr/42703/,
+	'a renamed token column is missed by every session');
+ask($other, 'ROLLBACK');
+ask($s, 'ALTER TABLE batch RENAME COLUMN renamed TO fence');
+
 # ---- moved
 
 like(ask($s, 'ALTER EXTENSION lockfence SET SCHEMA public'), qr/ERROR:  0A000/, 'the extension does not move');
