@@ -57,9 +57,6 @@
 /* While an advance waits, deadlock checks are left to the lower tokens. */
 #define DEADLOCK_PATIENCE	10
 
-/* How far a circle of waiting backends is followed. */
-#define MAX_WAIT_DEPTH		8
-
 /* What an error that ends a wait should say. */
 typedef struct WaitReport
 {
@@ -296,6 +293,7 @@ end_holder(int pid, bool terminate, const FenceCheck *check, const char *why)
 								   Int64GetDatum(0));
 	else
 		(void) DirectFunctionCall1(pg_cancel_backend, Int32GetDatum(pid));
+	lockfence_count(check->write.rel, LOCKFENCE_PREEMPTED);
 	return true;
 }
 
@@ -320,21 +318,31 @@ preempt_holders(List *pids, bool again, const FenceCheck *check)
 	return ended;
 }
 
-/* Does the backend wait for this one, directly or through others? */
+/*
+ * Does the backend wait for this one, directly or through others?  The list
+ * grows while it is walked, and names each of them once: where many wait for
+ * the same lock, the paths between them are too many to follow.
+ */
 static bool
-waits_for_me(int pid, int depth)
+waits_for_me(int pid)
 {
-	ArrayType  *blockers = DatumGetArrayTypeP(DirectFunctionCall1(pg_blocking_pids,
-																  Int32GetDatum(pid)));
-	int32	   *pids = (int32 *) ARR_DATA_PTR(blockers);
-	int			npids = ArrayGetNItems(ARR_NDIM(blockers), ARR_DIMS(blockers));
+	List	   *waiters = list_make1_int(pid);
 
-	for (int i = 0; i < npids; i++)
+	for (int i = 0; i < list_length(waiters); i++)
 	{
-		if (pids[i] == MyProcPid)
-			return true;
-		if (pids[i] != 0 && depth < MAX_WAIT_DEPTH && waits_for_me(pids[i], depth + 1))
-			return true;
+		ArrayType  *blockers = DatumGetArrayTypeP(DirectFunctionCall1(pg_blocking_pids,
+																	  Int32GetDatum(list_nth_int(waiters, i))));
+		int32	   *pids = (int32 *) ARR_DATA_PTR(blockers);
+		int			npids = ArrayGetNItems(ARR_NDIM(blockers), ARR_DIMS(blockers));
+
+		for (int j = 0; j < npids; j++)
+		{
+			if (pids[j] == MyProcPid)
+				return true;
+			if (pids[j] != 0)
+				waiters = list_append_unique_int(waiters, pids[j]);
+		}
+		CHECK_FOR_INTERRUPTS();
 	}
 	return false;
 }
@@ -351,7 +359,7 @@ break_deadlocks(List *pids, const FenceCheck *check)
 
 	foreach(cell, pids)
 	{
-		if (waits_for_me(lfirst_int(cell), 1))
+		if (waits_for_me(lfirst_int(cell)))
 			ended |= end_holder(lfirst_int(cell), false, check,
 								"each waits for the other, and the lower token gives way");
 	}
@@ -552,7 +560,7 @@ give_way(TransactionId xid, const FenceCheck *check)
 {
 	int			pid = xid_pid(xid);
 
-	if (pid != 0 && waits_for_me(pid, 1))
+	if (pid != 0 && waits_for_me(pid))
 		ereport(ERROR,
 				(errcode(ERRCODE_T_R_DEADLOCK_DETECTED),
 				 errmsg("deadlock detected"),

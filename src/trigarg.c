@@ -21,6 +21,7 @@
 #include "executor/tuptable.h"
 #include "funcapi.h"
 #include "lockfence.h"
+#include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
@@ -119,6 +120,11 @@ parse_argument(Fence *fence, const char *argument)
 		fence->presented_only = second_word(argument, value, "any", "presented");
 	else if (strcmp(setting, "enforcement") == 0)
 		fence->advisory = second_word(argument, value, "fenced", "advisory");
+	else if (strcmp(setting, "advisory_since") == 0)
+		fence->advisory_since = DatumGetTimestampTz(DirectFunctionCall3(timestamptz_in,
+																		CStringGetDatum(value),
+																		ObjectIdGetDatum(InvalidOid),
+																		Int32GetDatum(-1)));
 	else if (strcmp(setting, "missing") == 0)
 		fence->missing_allowed = second_word(argument, value, "reject", "allow");
 	else if (strcmp(setting, "repeat") == 0)
@@ -280,14 +286,30 @@ check_validator(const Fence *fence, Relation rel)
 						   RelationGetRelationName(rel))));
 }
 
+/*
+ * Take in a trigger's arguments as the table's owner, whose validator may be
+ * in a schema that is closed to whoever writes.
+ */
+static void
+parse_arguments(Fence *fence, Relation rel, const Trigger *trigger)
+{
+	Oid			user;
+	int			context;
+
+	GetUserIdAndSecContext(&user, &context);
+	SetUserIdAndSecContext(rel->rd_rel->relowner, context | SECURITY_LOCAL_USERID_CHANGE);
+	for (int i = 0; i < trigger->tgnargs; i++)
+		parse_argument(fence, trigger->tgargs[i]);
+	SetUserIdAndSecContext(user, context);
+}
+
 /* Parse a trigger's arguments and resolve them against its table. */
 static Fence *
 parse_fence(Relation rel, const Trigger *trigger)
 {
 	Fence	   *fence = palloc0(sizeof(Fence));
 
-	for (int i = 0; i < trigger->tgnargs; i++)
-		parse_argument(fence, trigger->tgargs[i]);
+	parse_arguments(fence, rel, trigger);
 	if (fence->resource)
 	{
 		split_template(fence, fence->resource);
@@ -620,8 +642,8 @@ lockfence_fence_settings(PG_FUNCTION_ARGS)
 	const char *end = p + length;
 	Fence		fence = {0};
 	TupleDesc	tupdesc;
-	Datum		values[7];
-	bool		isnull[7] = {false};
+	Datum		values[8];
+	bool		isnull[8] = {false};
 
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
@@ -637,6 +659,8 @@ lockfence_fence_settings(PG_FUNCTION_ARGS)
 	values[5] = CStringGetTextDatum(fence.single_use ? "reject" : "accept");
 	values[6] = ObjectIdGetDatum(fence.validator);
 	isnull[6] = !OidIsValid(fence.validator);
+	values[7] = TimestampTzGetDatum(fence.advisory_since);
+	isnull[7] = fence.advisory_since == 0;
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
 													  values, isnull)));
 }
