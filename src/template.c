@@ -174,7 +174,9 @@ pin_settings(void)
 		{"DateStyle", "ISO, YMD"}, {"IntervalStyle", "postgres"},
 		{"TimeZone", "UTC"}, {"extra_float_digits", "1"},
 		{"bytea_output", "hex"}, {"lc_monetary", "C"},
-		{"quote_all_identifiers", "off"}, {"search_path", "pg_catalog"}
+		{"quote_all_identifiers", "off"},
+		/* a path that leaves pg_temp out would have it searched first */
+		{"search_path", "pg_catalog, pg_temp"}
 	};
 	int			level = NewGUCNestLevel();
 

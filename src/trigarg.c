@@ -19,6 +19,7 @@
 #include "commands/trigger.h"
 #include "funcapi.h"
 #include "lockfence.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
@@ -327,7 +328,10 @@ lockfence_fence_settings(PG_FUNCTION_ARGS)
 		elog(ERROR, "return type must be a row type");
 	memcpy(p, VARDATA_ANY(arguments), length);
 	for (; p < end; p += strlen(p) + 1)
+	{
+		(void) pg_verifymbstr(p, strlen(p), false);
 		parse_argument(&fence, p);
+	}
 
 	values[0] = text_or_null(fence.resource, &isnull[0]);
 	values[1] = text_or_null(fence.token_column, &isnull[1]);
