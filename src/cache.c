@@ -24,6 +24,7 @@
  */
 #include "postgres.h"
 
+#include "access/xlog.h"
 #include "common/hashfn.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
@@ -202,14 +203,18 @@ lockfence_cache_find(const char *resource)
 	return (version & 1) == 0 && pg_atomic_read_u32(&key.set->version) == version ? token : 0;
 }
 
-/* Put a mark that this transaction, holding the resource, saw committed. */
+/*
+ * Put a mark that this transaction, holding the resource, saw committed.  Not
+ * on a standby: replay, which changes marks there, takes no lock and drops
+ * nothing, and what was put would be believed after promotion.
+ */
 void
 lockfence_cache_put(const char *resource, FenceToken token, uint64 generation)
 {
 	CacheKey	key;
 	CacheEntry *entry;
 
-	if (!make_key(&key, resource))
+	if (RecoveryInProgress() || !make_key(&key, resource))
 		return;
 	begin_writing(key.set);
 	entry = find_entry(&key);
