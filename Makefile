@@ -1,17 +1,41 @@
 # lockfence: a PGXS extension.  `make`, `make install`, `make installcheck`.
+# `make check` needs nothing installed, `make matrix` tests every PostgreSQL version supported.
 EXTENSION = lockfence
 MODULE_big = lockfence
 
-# The control file is the one place that names the version.
-EXTVERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" $(dir $(lastword $(MAKEFILE_LIST)))lockfence.control)
+HERE := $(dir $(lastword $(MAKEFILE_LIST)))
 
-DATA = $(wildcard $(dir $(lastword $(MAKEFILE_LIST)))sql/lockfence--*.sql)
+# The control file is the one place that names the version.
+EXTVERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" $(HERE)lockfence.control)
+
+# In sql/, a name with "--" is a script of the extension, and any other one is a test.
+SQL := $(sort $(patsubst $(HERE)%,%,$(wildcard $(HERE)sql/*.sql)))
+DATA = $(foreach f,$(SQL),$(if $(findstring --,$(f)),$(f)))
 OBJS = $(patsubst %,src/%.o, \
-	lockfence token mark holder fence contend guard trigarg guarded refuse)
+	lockfence token state mark holder fence contend guard trigarg guarded refuse admin)
 
 PG_CPPFLAGS = -DLOCKFENCE_VERSION='"$(EXTVERSION)"'
-PG_CFLAGS = -fvisibility=hidden -Wshadow
 
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
+
+REGRESS = $(patsubst sql/%.sql,%,$(filter-out $(DATA),$(SQL)))
+REGRESS_OPTS = --load-extension=lockfence
+
+# PostgreSQL 13 does not install pg_isolation_regress.
+ifneq ($(wildcard $(dir $(PGXS))../test/isolation/pg_isolation_regress),)
+ISOLATION = $(sort $(basename $(notdir $(wildcard $(HERE)test/isolation/specs/*.spec))))
+ISOLATION_OPTS = --inputdir=$(srcdir)/test/isolation --load-extension=lockfence
+endif
+
 include $(PGXS)
+
+# An out-of-tree build has no src/ to put objects in.
+$(OBJS) $(OBJS:.o=.bc): | $(CURDIR)/src
+$(CURDIR)/src:
+	mkdir -p $@
+
+matrix:
+	$(HERE)test/matrix/run
+
+.PHONY: matrix

@@ -1,0 +1,188 @@
+# Shared by scripts/* and test/*/run; a bash file to be sourced, not run.
+#
+# The short way to a server with the extension in it:
+#
+#   . "$(dirname "$0")/lib.sh"
+#   prepare           # packages, a private copy of the server, the tree built and installed into it
+#   start_cluster     # a throw-away cluster; psql and friends find it through PGHOST, PGPORT, ...
+#   as_user psql -c 'CREATE EXTENSION lockfence'
+#
+# Nothing is installed outside $WORK but packages, so runs side by side do not meet, and everything goes
+# when the script ends, however it ends. What prepare() leaves behind for the caller:
+#
+#   WORK       a temporary directory of the unprivileged user, the current directory from then on
+#   SRC        the copy of the tree that is built, $WORK/src
+#   PATH       with the private server's programs first
+#   PG_CONFIG  the one to build with
+#   PG_MAJOR   13, 15, ...
+#
+# Environment: PG_CONFIG uses that PostgreSQL instead of a packaged one, LOCKFENCE_PG=17 a packaged one
+# that is not the distribution's default, CI=true makes warnings errors.
+
+set -euo pipefail
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+PGDATA=
+
+say() { printf '==> %s\n' "$*" >&2; }
+die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
+
+# ---- who runs what -------------------------------------------------------------------------------
+
+as_root() {
+	if [ "$(id -u)" = 0 ]; then
+		"$@"
+	elif command -v sudo >/dev/null; then
+		sudo env DEBIAN_FRONTEND="${DEBIAN_FRONTEND-}" "$@"
+	else
+		die "cannot run '$*': be root or install sudo"
+	fi
+}
+
+# PostgreSQL refuses to run as root, so root steps down to the user that Debian's packages make for it.
+as_user() {
+	if [ "$(id -u)" = 0 ]; then runuser -u postgres -- "$@"; else "$@"; fi
+}
+
+# ---- packages ------------------------------------------------------------------------------------
+
+# need_packages PKG...: installs those that are missing, without making or starting a cluster.
+need_packages() {
+	local pkg missing=()
+	for pkg; do
+		dpkg-query -W -f '${db:Status-Status}\n' "$pkg" 2>/dev/null | grep -qx installed || missing+=("$pkg")
+	done
+	[ ${#missing[@]} = 0 ] && return
+	say "installing ${missing[*]}"
+	refresh_packages
+	no_cluster=/etc/postgresql-common/createcluster.d/lockfence.conf
+	as_root mkdir -p "${no_cluster%/*}"
+	echo 'create_main_cluster = false' | as_root tee "$no_cluster" >/dev/null
+	DEBIAN_FRONTEND=noninteractive as_root apt-get -qq -y --no-install-recommends install "${missing[@]}" \
+		</dev/null >"$WORK/apt.log" 2>&1 || { cat "$WORK/apt.log" >&2; die "could not install ${missing[*]}"; }
+	as_root rm "$no_cluster"
+}
+
+refresh_packages() {
+	[ -z "${packages_fresh-}" ] || return 0
+	command -v apt-get >/dev/null || die 'no apt-get here: install PostgreSQL and its headers and set PG_CONFIG'
+	as_root apt-get -qq update </dev/null >&2 || say 'apt-get update failed; going on with what it knew'
+	packages_fresh=1
+}
+
+# The version that the distribution's own "postgresql" package stands for.
+default_version() {
+	LC_ALL=C apt-cache depends postgresql 2>/dev/null | sed -n 's/^ *Depends: postgresql-\([0-9]*\)$/\1/p' | head -n 1
+}
+
+# Sets PG_CONFIG, installing a server and what building against it takes.
+find_postgres() {
+	if [ -z "${PG_CONFIG-}" ]; then
+		local version=${LOCKFENCE_PG-}
+		if [ -z "$version" ]; then
+			version=$(default_version)
+			[ -n "$version" ] || { refresh_packages; version=$(default_version); }
+		fi
+		[ -n "$version" ] || die 'found no package called postgresql'
+		need_packages gcc make "postgresql-$version" "postgresql-server-dev-$version" libipc-run-perl
+		PG_CONFIG=/usr/lib/postgresql/$version/bin/pg_config
+	fi
+	PG_MAJOR=$("$PG_CONFIG" --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')
+	[ "$(id -u)" != 0 ] || id postgres >/dev/null 2>&1 || useradd --system --shell /bin/sh postgres
+}
+
+# ---- a private server ----------------------------------------------------------------------------
+
+make_workdir() {
+	WORK=$(mktemp -d /tmp/lockfence.XXXXXX)
+	chmod 755 "$WORK"
+	trap clean_up EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM HUP
+	cd "$WORK"
+	export WORK HOME="$WORK"
+}
+
+clean_up() {
+	local status=$?
+	trap - EXIT
+	trap '' INT TERM HUP
+	stop_cluster || true
+	[ -z "${no_cluster-}" ] || as_root rm -f "$no_cluster"
+	cd /
+	rm -rf "$WORK"
+	exit "$status"
+}
+
+# PostgreSQL finds its files relative to its programs, so a copy of its directories under $WORK/server is
+# a whole installation, to which DESTDIR installs.
+copy_server() {
+	local dir
+	for dir in $("$PG_CONFIG" --bindir --pkglibdir --sharedir); do
+		mkdir -p "$WORK/server${dir%/*}"
+		cp -a "$dir" "$WORK/server${dir%/*}/"
+	done
+	export PG_CONFIG PG_MAJOR PATH="$WORK/server$("$PG_CONFIG" --bindir):$PATH"
+}
+
+copy_tree() {
+	SRC=$WORK/src
+	mkdir -p "$SRC"
+	tar -C "$ROOT" --exclude=.git --exclude='*.o' --exclude='*.bc' --exclude='*.so' -cf - . | tar -C "$SRC" --no-same-owner -xf -
+	export SRC
+}
+
+# build_extension [MAKE-ARGUMENT...]: builds $SRC and installs it into the private server.
+build_extension() {
+	local werror=()
+	[ "${CI-}" != true ] || werror=(COPT=-Werror)
+	as_user make -s -j2 -C "$SRC" PG_CONFIG="$PG_CONFIG" DESTDIR="$WORK/server" "${werror[@]}" "$@" all install >"$WORK/build.log" 2>&1 ||
+		{ cat "$WORK/build.log" >&2; die 'the extension does not build'; }
+	grep -B1 -A4 'warning:' "$WORK/build.log" >&2 || true
+}
+
+# prepare [MAKE-ARGUMENT...]
+prepare() {
+	make_workdir
+	find_postgres
+	copy_server
+	copy_tree
+	[ "$(id -u)" != 0 ] || chown -R postgres: "$WORK"
+	say "building against PostgreSQL $("$PG_CONFIG" --version | sed 's/PostgreSQL //')"
+	build_extension "$@"
+}
+
+free_port() {
+	perl -MIO::Socket::INET -e 'print IO::Socket::INET->new(Listen => 1, LocalAddr => "127.0.0.1")->sockport'
+}
+
+# start_cluster ['SETTING = VALUE'...]: as the superuser "postgres", without passwords, on a socket in
+# $WORK and on loopback. Server environment, say LD_PRELOAD, goes into the array SERVER_ENV.
+start_cluster() {
+	export PGHOST="$WORK" PGUSER=postgres PGDATABASE=postgres PGPORT
+	PGDATA=$WORK/data
+	as_user initdb -D "$PGDATA" -U postgres -A trust -E UTF8 --no-locale --no-sync >"$WORK/initdb.log" 2>&1 ||
+		{ cat "$WORK/initdb.log" >&2; die 'initdb failed'; }
+	printf '%s\n' "unix_socket_directories = '$WORK'" "listen_addresses = '127.0.0.1'" 'fsync = off' \
+		'max_prepared_transactions = 10' "log_line_prefix = '%m [%p] %q%a '" "$@" |
+		as_user tee -a "$PGDATA/postgresql.conf" >/dev/null
+	for _ in 1 2 3 4 5; do		# somebody may take the port in between
+		PGPORT=$(free_port)
+		as_user env "${SERVER_ENV[@]-_=}" pg_ctl -s -w -D "$PGDATA" -l "$WORK/server.log" -o "-p $PGPORT" start && return
+	done 2>"$WORK/pg_ctl.log"
+	cat "$WORK/pg_ctl.log" "$WORK/server.log" >&2
+	die 'the server does not start'
+}
+
+stop_cluster() {
+	[ -n "$PGDATA" ] && [ -f "$PGDATA/postmaster.pid" ] || return 0
+	as_user pg_ctl -s -w -D "$PGDATA" -m immediate stop
+}
+
+# ---- counting ------------------------------------------------------------------------------------
+
+# Every test program here says "N passed, N failed" as its last line.
+report() {
+	printf '%s passed, %s failed\n' "$1" "$2"
+	[ "$2" = 0 ]
+}

@@ -1,0 +1,197 @@
+/*
+ * admin.c
+ *		What administration does to marks, for the SQL functions that audit it.
+ *
+ * The SQL functions hold the rules of privilege and write the audit log; these
+ * do the one step each that needs the resource's lock.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "commands/trigger.h"
+#include "executor/spi.h"
+#include "lockfence.h"
+#include "miscadmin.h"
+#include "replication/logicalworker.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+PG_FUNCTION_INFO_V1(lockfence_reset_mark);
+PG_FUNCTION_INFO_V1(lockfence_fold_mark);
+PG_FUNCTION_INFO_V1(lockfence_raise_mark_sql);
+PG_FUNCTION_INFO_V1(lockfence_guard_mark);
+PG_FUNCTION_INFO_V1(lockfence_guard_marks);
+
+/*
+ * Read the mark under the resource's exclusive lock, waiting for transactions
+ * that hold or change it.  The caller ends the scan and lets go of the lock.
+ */
+static void
+lock_mark(MarkScan *scan, const LOCKTAG *tag, const char *resource)
+{
+	for (;;)
+	{
+		CHECK_FOR_INTERRUPTS();
+		lockfence_lock_exclusive(tag, NULL);
+		lockfence_mark_begin(scan, resource);
+		if (!TransactionIdIsValid(scan->changing))
+			return;
+		lockfence_mark_end(scan);
+		lockfence_unlock_exclusive(tag);
+		lockfence_wait_for_change(scan->changing, scan->pending, NULL);
+	}
+}
+
+/* _reset_mark(resource, token): up or down; returns the mark before, or null */
+Datum
+lockfence_reset_mark(PG_FUNCTION_ARGS)
+{
+	char	   *resource = lockfence_require_resource(fcinfo, 0);
+	MarkScan	scan;
+	LOCKTAG		tag;
+
+	lockfence_require_token(fcinfo, 1);
+	PreventCommandIfReadOnly("a change of a fence's mark");
+
+	lockfence_set_resource_tag(&tag, resource);
+	lock_mark(&scan, &tag, resource);
+	lockfence_mark_write(&scan, PG_GETARG_INT64(1));
+	lockfence_mark_end(&scan);
+	lockfence_unlock_exclusive(&tag);
+	ForceSyncCommit();
+
+	if (!scan.found)
+		PG_RETURN_NULL();
+	PG_RETURN_INT64(scan.token);
+}
+
+/*
+ * _raise_mark(resource, token): up only; returns what stood before, the mark or
+ * else the floor, or null.  The mark went up if that is lower than the token.
+ */
+Datum
+lockfence_raise_mark_sql(PG_FUNCTION_ARGS)
+{
+	char	   *resource = lockfence_require_resource(fcinfo, 0);
+	FenceToken	before;
+
+	lockfence_require_token(fcinfo, 1);
+	(void) lockfence_raise_mark(resource, PG_GETARG_INT64(1), &before);
+	if (before == 0)
+		PG_RETURN_NULL();
+	PG_RETURN_INT64(before);
+}
+
+/*
+ * _fold_mark(resource): remove a mark that nobody holds or changes; returns
+ * it, or null where it was left alone.  The caller raises the floor over it
+ * in the same transaction.
+ */
+Datum
+lockfence_fold_mark(PG_FUNCTION_ARGS)
+{
+	char	   *resource = lockfence_require_resource(fcinfo, 0);
+	bool		folded;
+	MarkScan	scan;
+	LOCKTAG		tag;
+
+	PreventCommandIfReadOnly("lockfence.prune()");
+	lockfence_set_resource_tag(&tag, resource);
+	if (!lockfence_try_lock_exclusive(&tag))
+		PG_RETURN_NULL();
+	lockfence_mark_begin(&scan, resource);
+	folded = scan.found && !TransactionIdIsValid(scan.changing) &&
+		lockfence_mark_lockers(&scan) == NIL;
+	if (folded)
+		lockfence_mark_remove(&scan);
+	lockfence_mark_end(&scan);
+	lockfence_unlock_exclusive(&tag);
+	ForceSyncCommit();
+
+	if (!folded)
+		PG_RETURN_NULL();
+	PG_RETURN_INT64(scan.token);
+}
+
+/* The error for DML on the marks that could let a stale holder in. */
+static void
+refuse_dml(Relation rel, const char *what, const char *hint)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_UNFENCEABLE_OPERATION),
+			 errmsg("cannot %s lockfence.mark", what),
+			 errdetail("A mark that is gone or lowered would let a stale holder in."),
+			 errhint("%s", hint),
+			 errtable(rel)));
+}
+
+/* A column of a mark that somebody writes by DML. */
+static Datum
+mark_column(TriggerData *trigger, HeapTuple tuple, const char *column)
+{
+	TupleDesc	tupdesc = RelationGetDescr(trigger->tg_relation);
+	bool		isnull;
+	Datum		value = heap_getattr(tuple, SPI_fnumber(tupdesc, column), tupdesc, &isnull);
+
+	if (isnull)
+		ereport(ERROR,
+				(errcode(ERRCODE_NOT_NULL_VIOLATION),
+				 errmsg("null value in column \"%s\" of a mark", column),
+				 errtable(trigger->tg_relation)));
+	return value;
+}
+
+/*
+ * Row trigger on lockfence.mark, for what comes by DML all the same: a data
+ * restore, logical replication, a superuser.  What is inserted or updated
+ * raises the mark it names and is then done with; nothing lowers or removes
+ * one.
+ */
+Datum
+lockfence_guard_mark(PG_FUNCTION_ARGS)
+{
+	TriggerData *trigger = (TriggerData *) fcinfo->context;
+	HeapTuple	tuple;
+	FenceToken	token;
+	FenceToken	before;
+	char	   *resource;
+
+	if (!CALLED_AS_TRIGGER(fcinfo))
+		ereport(ERROR,
+				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+				 errmsg("function must be called as a trigger")));
+	if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event))
+	{
+		if (IsLogicalWorker())
+			return PointerGetDatum(NULL);
+		refuse_dml(trigger->tg_relation, "delete from",
+				   "Use lockfence.prune() to fold old marks into the floor.");
+	}
+
+	tuple = TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ?
+		trigger->tg_newtuple : trigger->tg_trigtuple;
+	token = DatumGetInt64(mark_column(trigger, tuple, "token"));
+	resource = TextDatumGetCString(mark_column(trigger, tuple, "resource"));
+	if (!lockfence_raise_mark(resource, token, &before) && !IsLogicalWorker() &&
+		TRIGGER_FIRED_BY_UPDATE(trigger->tg_event))
+		refuse_dml(trigger->tg_relation, "lower a mark in",
+				   "Use lockfence.reset_mark(resource, token, reason).");
+	return PointerGetDatum(NULL);
+}
+
+/* Statement trigger on lockfence.mark: BEFORE TRUNCATE. */
+Datum
+lockfence_guard_marks(PG_FUNCTION_ARGS)
+{
+	TriggerData *trigger = (TriggerData *) fcinfo->context;
+
+	if (!CALLED_AS_TRIGGER(fcinfo))
+		ereport(ERROR,
+				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+				 errmsg("function must be called as a trigger")));
+	refuse_dml(trigger->tg_relation, "truncate",
+			   "Use lockfence.prune() to fold old marks into the floor.");
+	return PointerGetDatum(NULL);
+}

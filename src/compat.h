@@ -1,0 +1,51 @@
+/*
+ * compat.h
+ *		Every PostgreSQL version test of the project.
+ *
+ * The rooms are written against the newest API; each shim says which change
+ * it bridges.
+ */
+#ifndef LOCKFENCE_COMPAT_H
+#define LOCKFENCE_COMPAT_H
+
+#include "storage/proc.h"
+#include "storage/procarray.h"
+#include "storage/sinvaladt.h"
+#include "utils/guc.h"
+
+#if PG_VERSION_NUM < 130000
+#error "lockfence needs PostgreSQL 13 or later"
+#endif
+
+/* 14 moved the backend status array and the wait events out of pgstat.h. */
+#if PG_VERSION_NUM >= 140000
+#include "utils/backend_status.h"
+#include "utils/wait_event.h"
+#else
+#include "pgstat.h"
+#endif
+
+/* 15 reserves a prefix; before, placeholders could only be warned about. */
+#if PG_VERSION_NUM < 150000
+#define MarkGUCPrefixReserved(prefix) EmitWarningsOnPlaceholders(prefix)
+#endif
+
+/* 17 replaced the backend id by the proc number and grouped the vxid. */
+#if PG_VERSION_NUM >= 170000
+#define LOCKFENCE_VXID_HAS_BACKEND(vxid) ((vxid).procNumber != INVALID_PROC_NUMBER)
+#define LOCKFENCE_VXID_PROC(vxid) ProcNumberGetProc((vxid).procNumber)
+#define LOCKFENCE_PROC_LXID(proc) ((proc)->vxid.lxid)
+#else
+#define LOCKFENCE_VXID_HAS_BACKEND(vxid) ((vxid).backendId != InvalidBackendId)
+#define LOCKFENCE_VXID_PROC(vxid) BackendIdGetProc((vxid).backendId)
+#define LOCKFENCE_PROC_LXID(proc) ((proc)->lxid)
+#endif
+
+/* 14 named the predefined role constants after the roles. */
+#if PG_VERSION_NUM >= 140000
+#define LOCKFENCE_SIGNAL_BACKEND_ROLE ROLE_PG_SIGNAL_BACKEND
+#else
+#define LOCKFENCE_SIGNAL_BACKEND_ROLE DEFAULT_ROLE_SIGNAL_BACKENDID
+#endif
+
+#endif							/* LOCKFENCE_COMPAT_H */

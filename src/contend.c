@@ -1,0 +1,522 @@
+/*
+ * contend.c
+ *		The resource lock, and those who are in the way of an advance.
+ *
+ * A transaction that was accepted at the mark holds its resource in
+ * HOLD_MODE to its end; a transaction that changes a mark holds the resource
+ * in ADVANCE_MODE, only while it writes.  The modes are chosen so that
+ * HOLD_MODE does not conflict with itself, ADVANCE_MODE conflicts with both,
+ * and FIND_HOLDERS_MODE conflicts with HOLD_MODE alone: asking for its
+ * conflicts names the holders and leaves out whoever is advancing.
+ *
+ * A holder takes HOLD_MODE only after it read a mark equal to its token, and
+ * tokens of a mark go up.  So whoever holds a resource when an advance to a
+ * higher token comes shows a lower token: it is a holder that has lost its
+ * lock.  Siblings of the advancing one, with the same new token, never are
+ * among them, they wait in the same queue.
+ *
+ * Such an outdated holder may be ended: where lockfence.preempt says so, and
+ * where a deadlock would make either transaction the victim.  It is ended
+ * through pg_cancel_backend() and pg_terminate_backend(), so that their
+ * checks apply.  Between the last look at its transaction and the signal it
+ * may end by itself and begin another; core's own functions have that window.
+ */
+#include "postgres.h"
+
+#include "access/subtrans.h"
+#include "access/transam.h"
+#include "access/twophase.h"
+#include "access/xact.h"
+#include "catalog/pg_authid.h"
+#include "catalog/pg_type.h"
+#include "common/hashfn.h"
+#include "executor/spi.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/lmgr.h"
+#include "storage/lwlock.h"
+#include "utils/acl.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+
+#include "compat.h"
+#include "lockfence.h"
+
+#define HOLD_MODE			ShareLock
+#define ADVANCE_MODE		ShareUpdateExclusiveLock
+#define FIND_HOLDERS_MODE	RowExclusiveLock
+
+/* Field 4 of an advisory lock's tag; pg_advisory_lock() uses 1 and 2. */
+#define RESOURCE_LOCK_CLASS 0x4C46
+
+/* A preempted holder gets this long, in milliseconds, to be gone, twice. */
+#define PREEMPT_GRACE_MS	500
+
+/* While an advance waits, deadlock checks are left to the lower tokens. */
+#define DEADLOCK_PATIENCE	10
+
+/* How far a circle of waiting backends is followed. */
+#define MAX_WAIT_DEPTH		8
+
+/* What an error that ends a wait should say. */
+typedef struct WaitReport
+{
+	const char *resource;
+	char	   *gid;			/* prepared transaction in the way, or NULL */
+} WaitReport;
+
+/* The tag of a resource's lock. */
+void
+lockfence_set_resource_tag(LOCKTAG *tag, const char *resource)
+{
+	uint64		hash = hash_bytes_extended((const unsigned char *) resource,
+										   strlen(resource), MyDatabaseId);
+
+	SET_LOCKTAG_ADVISORY(*tag, MyDatabaseId, (uint32) (hash >> 32),
+						 (uint32) hash, RESOURCE_LOCK_CLASS);
+}
+
+void
+lockfence_lock_shared(const LOCKTAG *tag)
+{
+	(void) LockAcquire(tag, HOLD_MODE, false, false);
+}
+
+void
+lockfence_unlock_shared(const LOCKTAG *tag)
+{
+	LockRelease(tag, HOLD_MODE, false);
+}
+
+bool
+lockfence_try_lock_exclusive(const LOCKTAG *tag)
+{
+	return LockAcquire(tag, ADVANCE_MODE, false, true) != LOCKACQUIRE_NOT_AVAIL;
+}
+
+void
+lockfence_unlock_exclusive(const LOCKTAG *tag)
+{
+	LockRelease(tag, ADVANCE_MODE, false);
+}
+
+/* Say what was waited for, in the error that ends the wait. */
+static void
+report_wait(void *arg)
+{
+	WaitReport *report = (WaitReport *) arg;
+
+	errcontext("while waiting for earlier holders of resource \"%s\"",
+			   report->resource);
+	if (report->gid != NULL)
+		errhint("Prepared transaction \"%s\" holds the resource and cannot be preempted. Use COMMIT PREPARED or ROLLBACK PREPARED to end it.",
+				report->gid);
+}
+
+/* The first column of a query's first row, or NULL. */
+static char *
+query_text(const char *query, int nargs, Oid *types, Datum *values)
+{
+	MemoryContext caller = CurrentMemoryContext;
+	char	   *result = NULL;
+
+	SPI_connect();
+	if (SPI_execute_with_args(query, nargs, types, values, NULL, true, 1) != SPI_OK_SELECT)
+		elog(ERROR, "could not look up prepared transactions");
+	if (SPI_processed > 0)
+	{
+		char	   *value = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
+
+		result = value ? MemoryContextStrdup(caller, value) : NULL;
+	}
+	SPI_finish();
+	return result;
+}
+
+/* The identifier of a prepared transaction that holds the lock, or NULL. */
+static char *
+prepared_holder(const LOCKTAG *tag)
+{
+	Oid			types[] = {OIDOID, OIDOID, OIDOID, INT2OID};
+	Datum		values[] = {
+		ObjectIdGetDatum(tag->locktag_field1), ObjectIdGetDatum(tag->locktag_field2),
+		ObjectIdGetDatum(tag->locktag_field3), Int16GetDatum(tag->locktag_field4)
+	};
+
+	if (max_prepared_xacts == 0)
+		return NULL;
+	return query_text("SELECT gid FROM lockfence.prepared_holds"
+					  " WHERE database OPERATOR(pg_catalog.=) $1"
+					  " AND classid OPERATOR(pg_catalog.=) $2"
+					  " AND objid OPERATOR(pg_catalog.=) $3"
+					  " AND objsubid OPERATOR(pg_catalog.=) $4",
+					  4, types, values);
+}
+
+/* The identifier of the prepared transaction with that xid, or NULL. */
+static char *
+prepared_transaction(TransactionId xid)
+{
+	Oid			types[] = {XIDOID};
+	Datum		values[] = {TransactionIdGetDatum(xid)};
+
+	if (max_prepared_xacts == 0)
+		return NULL;
+	return query_text("SELECT gid FROM pg_catalog.pg_prepared_xacts"
+					  " WHERE transaction OPERATOR(pg_catalog.=) $1",
+					  1, types, values);
+}
+
+/* The backend that runs this very transaction, or 0. */
+static int
+vxid_pid(VirtualTransactionId vxid)
+{
+	PGPROC	   *proc;
+	int			pid = 0;
+
+	if (!LOCKFENCE_VXID_HAS_BACKEND(vxid))
+		return 0;
+	proc = LOCKFENCE_VXID_PROC(vxid);
+	if (proc == NULL)
+		return 0;
+	LWLockAcquire(ProcArrayLock, LW_SHARED);
+	if (LOCKFENCE_PROC_LXID(proc) == vxid.localTransactionId)
+		pid = proc->pid;
+	LWLockRelease(ProcArrayLock);
+	return pid;
+}
+
+/* The backends that hold the resource, as a list of process ids. */
+static List *
+holder_pids(const LOCKTAG *tag)
+{
+	VirtualTransactionId *vxids = GetLockConflicts(tag, FIND_HOLDERS_MODE, NULL);
+	List	   *pids = NIL;
+
+	for (; VirtualTransactionIdIsValid(*vxids); vxids++)
+	{
+		int			pid = vxid_pid(*vxids);
+
+		if (pid != 0)
+			pids = lappend_int(pids, pid);
+	}
+	return pids;
+}
+
+/* May this role end that backend?  As pg_terminate_backend() will decide. */
+static bool
+may_end(int pid)
+{
+	PGPROC	   *proc = BackendPidGetProc(pid);
+
+	if (proc == NULL)
+		return false;
+	if (superuser())
+		return true;
+	return !superuser_arg(proc->roleId) &&
+		(has_privs_of_role(GetUserId(), proc->roleId) ||
+		 has_privs_of_role(GetUserId(), LOCKFENCE_SIGNAL_BACKEND_ROLE));
+}
+
+/* Is the backend in the middle of a statement, as far as it reports? */
+static bool
+is_running(int pid)
+{
+	pgstat_clear_snapshot();
+	for (int i = 1; i <= pgstat_fetch_stat_numbackends(); i++)
+	{
+		LocalPgBackendStatus *local = pgstat_fetch_stat_local_beentry(i);
+
+		if (local->backendStatus.st_procpid == pid)
+			return local->backendStatus.st_state == STATE_RUNNING ||
+				local->backendStatus.st_state == STATE_FASTPATH;
+	}
+	return false;
+}
+
+/* End an outdated holder; returns false where this role may not. */
+static bool
+end_holder(int pid, bool terminate, const FenceCheck *check, const char *why)
+{
+	if (!may_end(pid))
+	{
+		ereport(WARNING,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("cannot end process %d, which holds resource \"%s\" by an outdated token",
+						pid, check->write.resource),
+				 errdetail("Role \"%s\" may not signal it.",
+						   GetUserNameFromId(GetUserId(), false)),
+				 errhint("Run both holders under one role, or grant pg_signal_backend to the role.")));
+		return false;
+	}
+	ereport(LOG,
+			(errmsg("%s process %d, which holds resource \"%s\" by an outdated token",
+					terminate ? "terminating" : "canceling", pid,
+					check->write.resource),
+			 errdetail("%s; token %s is advancing the mark.", why,
+					   lockfence_token_text(check->token))));
+	/* the timeout argument came with 14; 13 does not look at it */
+	if (terminate)
+		(void) DirectFunctionCall2(pg_terminate_backend, Int32GetDatum(pid),
+								   Int64GetDatum(0));
+	else
+		(void) DirectFunctionCall1(pg_cancel_backend, Int32GetDatum(pid));
+	return true;
+}
+
+/*
+ * Preempt the holders: cancel who is running and terminate who is idle in its
+ * transaction, where a cancel does nothing.  Those who are still there the
+ * second time are terminated either way.
+ */
+static bool
+preempt_holders(List *pids, bool again, const FenceCheck *check)
+{
+	bool		ended = false;
+	ListCell   *cell;
+
+	foreach(cell, pids)
+	{
+		int			pid = lfirst_int(cell);
+
+		ended |= end_holder(pid, again || !is_running(pid), check,
+							"lockfence.preempt is on");
+	}
+	return ended;
+}
+
+/* Does the backend wait for this one, directly or through others? */
+static bool
+waits_for_me(int pid, int depth)
+{
+	ArrayType  *blockers = DatumGetArrayTypeP(DirectFunctionCall1(pg_blocking_pids,
+																  Int32GetDatum(pid)));
+	int32	   *pids = (int32 *) ARR_DATA_PTR(blockers);
+	int			npids = ArrayGetNItems(ARR_NDIM(blockers), ARR_DIMS(blockers));
+
+	for (int i = 0; i < npids; i++)
+	{
+		if (pids[i] == MyProcPid)
+			return true;
+		if (pids[i] != 0 && depth < MAX_WAIT_DEPTH && waits_for_me(pids[i], depth + 1))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Where waiting for an outdated holder would close a circle, somebody has to
+ * be the victim: the lower token.
+ */
+static void
+break_deadlocks(List *pids, const FenceCheck *check)
+{
+	ListCell   *cell;
+
+	foreach(cell, pids)
+	{
+		if (waits_for_me(lfirst_int(cell), 1))
+			end_holder(lfirst_int(cell), false, check,
+					   "each waits for the other, and the lower token gives way");
+	}
+}
+
+/* Sleep between two attempts at a lock: 1 ms, growing to 10 ms. */
+static void
+sleep_before_retry(int attempt)
+{
+	CHECK_FOR_INTERRUPTS();
+	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+					 Min(attempt, 10), PG_WAIT_EXTENSION);
+	ResetLatch(MyLatch);
+	CHECK_FOR_INTERRUPTS();
+}
+
+/* Preempt who holds the lock, and try for it until the grace is over. */
+static bool
+lock_by_preemption(const LOCKTAG *tag, const FenceCheck *check)
+{
+	for (int round = 0; round < 2; round++)
+	{
+		TimestampTz start = GetCurrentTimestamp();
+
+		if (!preempt_holders(holder_pids(tag), round > 0, check))
+			return false;
+		for (int attempt = 1;
+			 !TimestampDifferenceExceeds(start, GetCurrentTimestamp(), PREEMPT_GRACE_MS);
+			 attempt++)
+		{
+			if (lockfence_try_lock_exclusive(tag))
+				return true;
+			sleep_before_retry(attempt);
+		}
+	}
+	return false;
+}
+
+/* Warn once that a prepared transaction makes preemption impossible. */
+static void
+warn_of_prepared(const WaitReport *report)
+{
+	if (report->gid != NULL && lockfence_preempt)
+		ereport(WARNING,
+				(errmsg("waiting for prepared transaction \"%s\", which holds resource \"%s\"",
+						report->gid, report->resource),
+				 errhint("A prepared transaction cannot be preempted. Use COMMIT PREPARED or ROLLBACK PREPARED to end it.")));
+}
+
+/*
+ * Begin and end a wait of an advance: errors tell what was waited for, and
+ * the deadlock check comes so late that a holder of a lower token, if it
+ * closes a circle, finds that out first and is the victim.
+ */
+typedef struct Patience
+{
+	ErrorContextCallback callback;
+	int			deadlock_timeout;
+} Patience;
+
+static void
+begin_wait(Patience *patience, WaitReport *report)
+{
+	patience->callback.callback = report_wait;
+	patience->callback.arg = report;
+	patience->callback.previous = error_context_stack;
+	error_context_stack = &patience->callback;
+	patience->deadlock_timeout = DeadlockTimeout;
+	if (DeadlockTimeout <= INT_MAX / DEADLOCK_PATIENCE)
+		DeadlockTimeout *= DEADLOCK_PATIENCE;
+}
+
+static void
+end_wait(Patience *patience)
+{
+	DeadlockTimeout = patience->deadlock_timeout;
+	error_context_stack = patience->callback.previous;
+}
+
+/*
+ * Lock the resource to change its mark; waits for all who hold it.  The check
+ * is of the higher token that claims it; NULL: of none, and nobody is ended.
+ */
+void
+lockfence_lock_exclusive(const LOCKTAG *tag, const FenceCheck *check)
+{
+	WaitReport	report;
+	Patience	patience;
+
+	if (check == NULL)
+	{
+		(void) LockAcquire(tag, ADVANCE_MODE, false, false);
+		return;
+	}
+	if (lockfence_try_lock_exclusive(tag))
+		return;
+	if (lockfence_preempt && lock_by_preemption(tag, check))
+		return;
+
+	break_deadlocks(holder_pids(tag), check);
+	report.resource = check->write.resource;
+	report.gid = prepared_holder(tag);
+	warn_of_prepared(&report);
+	begin_wait(&patience, &report);
+	PG_TRY();
+	{
+		(void) LockAcquire(tag, ADVANCE_MODE, false, false);
+	}
+	PG_FINALLY();
+	{
+		end_wait(&patience);
+	}
+	PG_END_TRY();
+}
+
+/* The backend that runs the transaction, or 0. */
+static int
+xid_pid(TransactionId xid)
+{
+	return BackendXidGetPid(SubTransGetTopmostTransaction(xid));
+}
+
+/* Wait for the end of a transaction that holds the resource by its xid. */
+static void
+wait_for_xid(TransactionId xid, const FenceCheck *check)
+{
+	WaitReport	report = {.resource = check->write.resource};
+	Patience	patience;
+
+	report.gid = prepared_transaction(SubTransGetTopmostTransaction(xid));
+	warn_of_prepared(&report);
+	begin_wait(&patience, &report);
+	PG_TRY();
+	{
+		XactLockTableWait(xid, NULL, NULL, XLTW_None);
+	}
+	PG_FINALLY();
+	{
+		end_wait(&patience);
+	}
+	PG_END_TRY();
+}
+
+/* Preempt an outdated holder, or end it where it would make a deadlock. */
+static void
+settle_outdated(TransactionId xid, const FenceCheck *check)
+{
+	int			pid = xid_pid(xid);
+	List	   *pids = pid != 0 ? list_make1_int(pid) : NIL;
+
+	for (int round = 0; lockfence_preempt && round < 2; round++)
+	{
+		TimestampTz start = GetCurrentTimestamp();
+
+		if (!TransactionIdIsInProgress(xid) ||
+			!preempt_holders(pids, round > 0, check))
+			break;
+		for (int attempt = 1;
+			 TransactionIdIsInProgress(xid) &&
+			 !TimestampDifferenceExceeds(start, GetCurrentTimestamp(), PREEMPT_GRACE_MS);
+			 attempt++)
+			sleep_before_retry(attempt);
+	}
+	break_deadlocks(pids, check);
+}
+
+/*
+ * Deal with transactions that hold the mark by a lock on its tuple.  The
+ * caller has the resource's exclusive lock, so that no more of them can come,
+ * and is about to update the tuple, which waits for those that remain.
+ */
+void
+lockfence_settle_lockers(List *lockers, const FenceCheck *check)
+{
+	ListCell   *cell;
+
+	foreach(cell, lockers)
+	{
+		TransactionId xid = (TransactionId) lfirst_oid(cell);
+
+		settle_outdated(xid, check);
+		wait_for_xid(xid, check);
+	}
+}
+
+/*
+ * Wait for the end of a transaction that is changing the mark to the pending
+ * token, or removing it (0).  Only a lower token makes it an outdated holder,
+ * and only to a check; NULL: just wait.
+ */
+void
+lockfence_wait_for_change(TransactionId xid, FenceToken pending,
+						  const FenceCheck *check)
+{
+	if (check == NULL || pending >= check->token)
+	{
+		XactLockTableWait(xid, NULL, NULL, XLTW_None);
+		return;
+	}
+	if (pending != 0)
+		settle_outdated(xid, check);
+	wait_for_xid(xid, check);
+}

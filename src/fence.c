@@ -1,0 +1,337 @@
+/*
+ * fence.c
+ *		Check-and-advance: may this token write to this resource?
+ *
+ * Order of events, and why each race ends well:
+ *
+ * - The mark is read first, without the resource's lock, and the version that
+ *   was read stays pinned.  Nothing is accepted on that read.
+ * - Equal: take the resource's lock in hold mode, then ask whether that very
+ *   version is still the mark and nobody is changing it.  Whoever advances
+ *   needs the lock in advance mode while writing, so a yes stays true until
+ *   this transaction ends.  A no starts over.
+ * - Higher: take the lock in advance mode, which waits for every holder, ask
+ *   the same, write, and let go at once: from there the uncommitted version
+ *   guards the resource, since whoever reads it waits for this transaction.
+ * - No mark: the same, but read again under the lock, then read the floor.
+ * - Another transaction is changing the mark: wait for its end, holding
+ *   nothing, and start over.
+ * - Lower than a committed mark: refuse.
+ *
+ * A transaction that already holds the resource and presents a higher token
+ * keeps its hold while it advances, since its earlier writes need it.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "lockfence.h"
+#include "miscadmin.h"
+#include "storage/lock.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+
+PG_FUNCTION_INFO_V1(lockfence_present);
+PG_FUNCTION_INFO_V1(lockfence_is_current);
+
+typedef enum Verdict
+{
+	REFUSED,
+	ACCEPTED,
+	START_OVER,
+	ASK_VALIDATOR
+} Verdict;
+
+/* What stands for a missing mark: the token stored in the row, or the floor. */
+static FenceToken
+standing_mark(const FenceCheck *check, const char **name)
+{
+	FenceToken	floor = lockfence_state_floor();
+
+	*name = check->stored > floor ? "token stored in the row" : "floor";
+	return Max(check->stored, floor);
+}
+
+/* Is the token of the current epoch?  Refuses it if not. */
+bool
+lockfence_check_epoch(const FencedWrite *write, FenceToken token)
+{
+	int			current = lockfence_state_epoch();
+	int			epoch = lockfence_token_epoch(token);
+
+	if (current < 0 || epoch == current)
+		return true;
+	if (epoch < current)
+		lockfence_refuse_old_epoch(write, token, current);
+	else
+		lockfence_refuse_unknown_epoch(write, token, current);
+	return false;
+}
+
+/* Ask the fence's validator, if it has one; refuses the token on a no. */
+static bool
+ask_validator(const FenceCheck *check)
+{
+	FmgrInfo	flinfo;
+	LOCAL_FCINFO(fcinfo, 2);
+	Datum		valid;
+
+	if (!OidIsValid(check->validator))
+		return true;
+
+	fmgr_info(check->validator, &flinfo);
+	InitFunctionCallInfoData(*fcinfo, &flinfo, 2, InvalidOid, NULL, NULL);
+	fcinfo->args[0].value = CStringGetTextDatum(check->write.resource);
+	fcinfo->args[0].isnull = false;
+	fcinfo->args[1].value = Int64GetDatum(check->token);
+	fcinfo->args[1].isnull = false;
+	valid = FunctionCallInvoke(fcinfo);
+	if (!fcinfo->isnull && DatumGetBool(valid))
+		return true;
+	lockfence_refuse_unvalidated(&check->write, check->token, check->validator);
+	return false;
+}
+
+/* Note that the transaction holds the resource. */
+static void
+remember(const FenceCheck *check, bool advanced, bool locked)
+{
+	HeldToken	held = {.token = check->token, .advanced = advanced, .locked = locked};
+
+	lockfence_remember_token(check->write.resource, held);
+}
+
+/* Keep a mark that equals the token from changing before the end. */
+static Verdict
+hold_mark(MarkScan *scan, const LOCKTAG *tag, const FenceCheck *check)
+{
+	bool		by_tuple = lockfence_held_locks() >= lockfence_max_resource_locks;
+	bool		held;
+
+	if (check->single_use && !scan->own)
+	{
+		lockfence_refuse_repeated(&check->write, check->token);
+		return REFUSED;
+	}
+
+	lockfence_lock_shared(tag);
+	held = lockfence_mark_unchanged(scan) &&
+		(!by_tuple || lockfence_mark_lock_tuple(scan));
+	if (!held || by_tuple)
+		lockfence_unlock_shared(tag);
+	if (!held)
+		return START_OVER;
+	remember(check, scan->own, !by_tuple);
+	return ACCEPTED;
+}
+
+/* Is it certain, under the exclusive lock, that the scan shows the mark? */
+static bool
+scan_is_certain(MarkScan *scan)
+{
+	if (scan->found)
+		return lockfence_mark_unchanged(scan);
+	lockfence_mark_end(scan);
+	lockfence_mark_begin(scan, scan->resource);
+	return !scan->found && !TransactionIdIsValid(scan->changing);
+}
+
+/*
+ * Raise the mark to the token, under the exclusive lock.  Where there is no
+ * mark, REFUSED says that what stands for it is higher.
+ */
+static Verdict
+write_mark(MarkScan *scan, const FenceCheck *check)
+{
+	const char *name;
+
+	if (!scan_is_certain(scan))
+		return START_OVER;
+	if (!scan->found && check->token < standing_mark(check, &name))
+		return REFUSED;
+	if (scan->found)
+		lockfence_settle_lockers(lockfence_mark_lockers(scan), check);
+	lockfence_mark_write(scan, check->token);
+	ForceSyncCommit();
+	return ACCEPTED;
+}
+
+/* The same, with the lock around it. */
+static Verdict
+lock_and_write_mark(MarkScan *scan, const LOCKTAG *tag, const FenceCheck *check)
+{
+	Verdict		verdict;
+
+	PreventCommandIfReadOnly("an advance of a fence's mark");
+	lockfence_lock_exclusive(tag, check);
+	verdict = write_mark(scan, check);
+	lockfence_unlock_exclusive(tag);
+	return verdict;
+}
+
+/* Advance the mark to a token that is higher, or the resource's first. */
+static Verdict
+advance_mark(MarkScan *scan, const LOCKTAG *tag, const FenceCheck *check)
+{
+	Verdict		verdict = lock_and_write_mark(scan, tag, check);
+
+	if (verdict == ACCEPTED)
+		remember(check, true, false);
+	else if (verdict == REFUSED)
+	{
+		const char *name;
+		FenceToken	mark = standing_mark(check, &name);
+
+		lockfence_refuse_stale(&check->write, check->token, mark, name);
+	}
+	return verdict;
+}
+
+/* Decide on the mark as the scan shows it. */
+static Verdict
+decide(MarkScan *scan, const LOCKTAG *tag, const FenceCheck *check, bool asked)
+{
+	if (scan->found && check->token < scan->token)
+	{
+		lockfence_refuse_stale(&check->write, check->token, scan->token, "mark");
+		return REFUSED;
+	}
+	if (scan->found && check->token == scan->token)
+		return hold_mark(scan, tag, check);
+	if (OidIsValid(check->validator) && !asked)
+		return ASK_VALIDATOR;
+	return advance_mark(scan, tag, check);
+}
+
+/* Has this transaction been accepted with that token before? */
+static bool
+is_remembered(const FenceCheck *check)
+{
+	const HeldToken *held = lockfence_held_token(check->write.resource);
+
+	return held != NULL && held->token == check->token &&
+		(held->advanced || !check->single_use);
+}
+
+/*
+ * One attempt to decide: read the mark and judge the token, or wait for the
+ * transaction that is changing the mark.
+ */
+static Verdict
+attempt(const LOCKTAG *tag, const FenceCheck *check, bool asked,
+		FenceToken *previous)
+{
+	Verdict		verdict = START_OVER;
+	MarkScan	scan;
+
+	CHECK_FOR_INTERRUPTS();
+	lockfence_mark_begin(&scan, check->write.resource);
+	*previous = scan.token;
+	if (!TransactionIdIsValid(scan.changing))
+		verdict = decide(&scan, tag, check, asked);
+	lockfence_mark_end(&scan);
+	if (TransactionIdIsValid(scan.changing))
+		lockfence_wait_for_change(scan.changing, scan.pending, check);
+	return verdict;
+}
+
+/*
+ * May the token write to the resource?  Advances the mark where the token is
+ * higher, and holds it to the end of the transaction.  Returns whether it was
+ * accepted, which is always so unless the fence is advisory, and the mark as
+ * it was before (0: none).
+ *
+ * A validator is asked once, about a token that would advance the mark, and
+ * before any lock is taken.
+ */
+bool
+lockfence_check_and_advance(const FenceCheck *check, FenceToken *previous)
+{
+	Verdict		verdict;
+	LOCKTAG		tag;
+	bool		asked = false;
+
+	*previous = check->token;
+	if (is_remembered(check))
+		return true;
+	if (!lockfence_check_epoch(&check->write, check->token))
+		return false;
+
+	lockfence_set_resource_tag(&tag, check->write.resource);
+	do
+	{
+		verdict = attempt(&tag, check, asked, previous);
+		if (verdict == ASK_VALIDATOR)
+		{
+			if (!ask_validator(check))
+				return false;
+			asked = true;
+		}
+	} while (verdict == START_OVER || verdict == ASK_VALIDATOR);
+	return verdict == ACCEPTED;
+}
+
+/*
+ * Raise the mark to the token, if it is lower, without judging the token: for
+ * what was decided elsewhere.  Returns whether the mark was written, and what
+ * stood before it: the mark, or else the floor (0: neither).
+ */
+bool
+lockfence_raise_mark(const char *resource, FenceToken token, FenceToken *before)
+{
+	FenceCheck	check = {.write.resource = resource, .token = token};
+	Verdict		verdict;
+	LOCKTAG		tag;
+
+	lockfence_set_resource_tag(&tag, resource);
+	do
+	{
+		MarkScan	scan;
+
+		CHECK_FOR_INTERRUPTS();
+		verdict = START_OVER;
+		lockfence_mark_begin(&scan, resource);
+		if (!TransactionIdIsValid(scan.changing))
+			verdict = scan.found && scan.token >= token ? REFUSED :
+				lock_and_write_mark(&scan, &tag, &check);
+		lockfence_mark_end(&scan);
+		if (TransactionIdIsValid(scan.changing))
+			lockfence_wait_for_change(scan.changing, scan.pending, &check);
+		*before = scan.found ? scan.token : lockfence_state_floor();
+	} while (verdict == START_OVER);
+	return verdict == ACCEPTED;
+}
+
+/* present(resource text, token fence_token) -> the previous mark, or null */
+Datum
+lockfence_present(PG_FUNCTION_ARGS)
+{
+	FenceCheck	check = {0};
+	FenceToken	previous;
+
+	check.write.resource = lockfence_require_resource(fcinfo, 0);
+	lockfence_require_token(fcinfo, 1);
+	check.token = PG_GETARG_INT64(1);
+	PreventCommandDuringRecovery("lockfence.present()");
+
+	(void) lockfence_check_and_advance(&check, &previous);
+	if (previous == 0)
+		PG_RETURN_NULL();
+	PG_RETURN_INT64(previous);
+}
+
+/* is_current(resource text, token fence_token): advice, without any lock */
+Datum
+lockfence_is_current(PG_FUNCTION_ARGS)
+{
+	char	   *resource = lockfence_require_resource(fcinfo, 0);
+	FenceToken	token;
+	FenceToken	mark;
+	int			epoch = lockfence_state_epoch();
+
+	lockfence_require_token(fcinfo, 1);
+	token = PG_GETARG_INT64(1);
+	if (epoch >= 0 && epoch != lockfence_token_epoch(token))
+		PG_RETURN_BOOL(false);
+	mark = lockfence_mark_peek(resource);
+	PG_RETURN_BOOL(token >= (mark != 0 ? mark : lockfence_state_floor()));
+}

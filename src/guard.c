@@ -1,0 +1,472 @@
+/*
+ * guard.c
+ *		The triggers that stand between a write and a fenced table.
+ *
+ * Each entry checks how it was called and hands over to one function an
+ * event.  A write's token is taken from the token column, where this very
+ * statement sets it, and from what the transaction has presented; two that
+ * differ are refused, and the one accepted is stored in the row.
+ *
+ * A row fence keeps the mark in the row.  The row is locked before its guard
+ * is called and OLD is its newest version, so the comparison needs no other
+ * lock.
+ */
+#include "postgres.h"
+
+#include "access/sysattr.h"
+#include "access/xact.h"
+#include "commands/trigger.h"
+#include "lockfence.h"
+#include "miscadmin.h"
+#include "replication/logicalworker.h"
+#include "utils/builtins.h"
+
+PG_FUNCTION_INFO_V1(lockfence_guard_row);
+PG_FUNCTION_INFO_V1(lockfence_guard_statement);
+PG_FUNCTION_INFO_V1(lockfence_guard_truncate);
+
+#define PRESENT_HINT \
+	"Call lockfence.present(resource, token) in this transaction before writing, or set the fence's token column in the statement."
+
+/* One call of the row guard. */
+typedef struct RowGuard
+{
+	TriggerData *trigger;
+	const Fence *fence;
+	Relation	rel;
+	TupleTableSlot *old;		/* NULL on INSERT */
+	TupleTableSlot *new;		/* NULL on DELETE */
+	FenceToken	moved;			/* accepted by the UPDATE of which this DELETE
+								 * is a part; 0: none */
+} RowGuard;
+
+/* Raise an error unless called as a BEFORE trigger of the given level. */
+static void
+require_trigger(FunctionCallInfo fcinfo, bool row)
+{
+	TriggerEvent event;
+
+	if (CALLED_AS_TRIGGER(fcinfo))
+	{
+		event = ((TriggerData *) fcinfo->context)->tg_event;
+		if (TRIGGER_FIRED_BEFORE(event) && !TRIGGER_FIRED_FOR_ROW(event) == !row)
+			return;
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+			 errmsg("a fence's guard must be fired BEFORE, FOR EACH %s",
+					row ? "ROW" : "STATEMENT"),
+			 errhint("Use lockfence.attach() to fence a table.")));
+}
+
+/* Does an administrator let this write pass?  Logged once a transaction. */
+static bool
+is_bypassed(Relation rel)
+{
+	if (!lockfence_bypass)
+		return false;
+	if (lockfence_first_bypass(RelationGetRelid(rel)))
+		ereport(LOG,
+				(errmsg("fence of table \"%s\" is bypassed",
+						RelationGetRelationName(rel)),
+				 errdetail("lockfence.bypass is on for role \"%s\".",
+						   GetUserNameFromId(GetUserId(), true)),
+				 errtable(rel)));
+	return true;
+}
+
+/* The token in a row; 0 where there is none. */
+static FenceToken
+stored_token(const RowGuard *guard, TupleTableSlot *slot)
+{
+	bool		isnull;
+	Datum		value;
+
+	if (guard->fence->token_attno == 0 || slot == NULL)
+		return 0;
+	value = slot_getattr(slot, guard->fence->token_attno, &isnull);
+	return isnull ? 0 : Max(DatumGetInt64(value), 0);
+}
+
+/* Does this statement set the token column, for the guard to take as proof? */
+static bool
+column_is_set(const RowGuard *guard)
+{
+	AttrNumber	attno = guard->fence->token_attno;
+
+	if (attno == 0 || guard->fence->presented_only || guard->new == NULL)
+		return false;
+	if (guard->old == NULL)
+		return !slot_attisnull(guard->new, attno);
+	return bms_is_member(attno - FirstLowInvalidHeapAttributeNumber,
+						 guard->trigger->tg_updatedcols);
+}
+
+/* The token that the transaction has presented for the write; 0: none. */
+static bool
+presented_token(const FencedWrite *write, FenceToken *token)
+{
+	const HeldToken *held = write->resource ? lockfence_held_token(write->resource) : NULL;
+	FenceToken	ambient = lockfence_ambient_token();
+
+	*token = held ? held->token : ambient;
+	if (held != NULL && ambient != 0 && held->token != ambient)
+	{
+		lockfence_refuse_conflicting(write, held->token, "The token presented for it",
+									 ambient, "the transaction's ambient token");
+		return false;
+	}
+	return true;
+}
+
+/* The token that the statement puts into the token column; 0: none. */
+static bool
+column_token(const RowGuard *guard, const FencedWrite *write, FenceToken *token)
+{
+	bool		isnull;
+	Datum		value;
+
+	*token = 0;
+	if (!column_is_set(guard))
+		return true;
+	value = slot_getattr(guard->new, guard->fence->token_attno, &isnull);
+	if (!isnull && DatumGetInt64(value) > 0)
+	{
+		*token = DatumGetInt64(value);
+		return true;
+	}
+	lockfence_refuse_invalid(write, isnull, isnull ? 0 : DatumGetInt64(value));
+	return false;
+}
+
+/*
+ * The token of a row's write; 0: it shows none.  False where it was refused,
+ * on an advisory fence.
+ */
+static bool
+choose_token(const RowGuard *guard, const FencedWrite *write, FenceToken *token)
+{
+	FenceToken	column;
+	FenceToken	presented;
+
+	if (!column_token(guard, write, &column) || !presented_token(write, &presented))
+		return false;
+	if (column != 0 && presented != 0 && column != presented)
+	{
+		lockfence_refuse_conflicting(write, column, "The token in the column",
+									 presented, "the token that the transaction has presented");
+		return false;
+	}
+	*token = column != 0 ? column : presented;
+	return true;
+}
+
+/* A write without a token: refuse it, where the fence says so. */
+static void
+settle_missing(const Fence *fence, const FencedWrite *write)
+{
+	if (!fence->missing_allowed)
+		lockfence_refuse_missing(write, fence->constant && fence->token_column == NULL ?
+								 "Call lockfence.present(resource, token) in this transaction before the statement." :
+								 PRESENT_HINT);
+}
+
+/* Check the row's token against its named resource; 0: it goes unprotected. */
+static FenceToken
+check_named(const RowGuard *guard, const char *resource, FenceToken stored)
+{
+	const Fence *fence = guard->fence;
+	FenceToken	token;
+	FenceToken	previous;
+	FenceCheck	check = {
+		.write = {.rel = guard->rel,.resource = resource,.advisory = fence->advisory},
+		.stored = stored,
+		.single_use = fence->single_use,
+		.validator = fence->validator
+	};
+
+	if (!choose_token(guard, &check.write, &token))
+		return 0;
+	if (token == 0)
+	{
+		settle_missing(fence, &check.write);
+		return 0;
+	}
+	check.token = token;
+	return lockfence_check_and_advance(&check, &previous) ? token : 0;
+}
+
+/* Is the version of the row that the guard looks at this transaction's own? */
+static bool
+old_row_is_own(const RowGuard *guard)
+{
+	HeapTuple	tuple = guard->trigger->tg_trigtuple;
+
+	return TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data));
+}
+
+/* Compare the token with the mark in the row. */
+static bool
+compare_with_row(const RowGuard *guard, const FencedWrite *write,
+				 FenceToken token, FenceToken mark)
+{
+	if (!lockfence_check_epoch(write, token))
+		return false;
+	if (token < mark)
+	{
+		lockfence_refuse_stale(write, token, mark, "mark");
+		return false;
+	}
+	if (token == mark && guard->fence->single_use && !old_row_is_own(guard))
+	{
+		lockfence_refuse_repeated(write, token);
+		return false;
+	}
+	if (token > mark)
+		ForceSyncCommit();
+	return true;
+}
+
+/* Check the token against the mark in the row; 0: it goes unprotected. */
+static FenceToken
+check_row(const RowGuard *guard)
+{
+	FenceToken	mark = stored_token(guard, guard->old);
+	FenceToken	token;
+	FencedWrite write = {
+		.rel = guard->rel,
+		.row = guard->old ? guard->old : guard->new,
+		.advisory = guard->fence->advisory
+	};
+
+	if (!choose_token(guard, &write, &token))
+		return 0;
+	if (token == 0)
+		token = guard->moved;
+	if (token == 0)
+	{
+		/* a new row belongs to nobody yet */
+		if (guard->old != NULL)
+			settle_missing(guard->fence, &write);
+		return 0;
+	}
+	return compare_with_row(guard, &write, token, mark) ? token : 0;
+}
+
+/* The row with this token in its token column; 0: null. */
+static HeapTuple
+store_token(const RowGuard *guard, HeapTuple tuple, FenceToken token)
+{
+	int			attno = guard->fence->token_attno;
+	Datum		value = Int64GetDatum(token);
+	bool		isnull = token == 0;
+	bool		was_null;
+	Datum		was = slot_getattr(guard->new, attno, &was_null);
+
+	if (was_null ? isnull : !isnull && DatumGetInt64(was) == token)
+		return tuple;
+	return heap_modify_tuple_by_cols(tuple, RelationGetDescr(guard->rel), 1,
+									 &attno, &value, &isnull);
+}
+
+/*
+ * The row to write.  An accepted token is stored.  An unprotected write must
+ * not touch the mark of a row fence, nor leave a token that was no proof.
+ */
+static HeapTuple
+row_to_write(const RowGuard *guard, HeapTuple tuple, FenceToken accepted)
+{
+	const Fence *fence = guard->fence;
+
+	if (fence->token_attno == 0)
+		return tuple;
+	if (accepted != 0)
+		return store_token(guard, tuple, accepted);
+	if (fence->resource == NULL || fence->presented_only)
+		return store_token(guard, tuple, stored_token(guard, guard->old));
+	return tuple;
+}
+
+static HeapTuple
+guard_insert(const RowGuard *guard)
+{
+	HeapTuple	tuple = guard->trigger->tg_trigtuple;
+
+	/* the token in the row was not put there by this statement */
+	if (lockfence_row_moves_in_unprotected())
+		return tuple;
+	if (guard->fence->resource == NULL)
+		return row_to_write(guard, tuple, check_row(guard));
+	return row_to_write(guard, tuple,
+						check_named(guard, lockfence_slot_resource(guard->fence, guard->rel,
+																   guard->new), 0));
+}
+
+/*
+ * Check both resources of a row that moves between them, in the order of
+ * their names, so that two such moves cannot wait for each other.
+ */
+static FenceToken
+check_move(const RowGuard *guard, const char *from, const char *to)
+{
+	FenceToken	stored = stored_token(guard, guard->old);
+	FenceToken	accepted;
+
+	if (strcmp(from, to) < 0)
+	{
+		(void) check_named(guard, from, stored);
+		return check_named(guard, to, 0);
+	}
+	accepted = check_named(guard, to, 0);
+	(void) check_named(guard, from, stored);
+	return accepted;
+}
+
+static FenceToken
+check_update(const RowGuard *guard)
+{
+	const Fence *fence = guard->fence;
+	const char *to;
+
+	if (fence->resource == NULL)
+		return check_row(guard);
+	to = lockfence_slot_resource(fence, guard->rel, guard->new);
+	if (lockfence_same_resource(fence, guard->rel, guard->old, guard->new))
+		return check_named(guard, to, stored_token(guard, guard->old));
+	return check_move(guard, lockfence_slot_resource(fence, guard->rel, guard->old), to);
+}
+
+static HeapTuple
+guard_update(const RowGuard *guard)
+{
+	FenceToken	accepted = check_update(guard);
+
+	lockfence_remember_row(RelationGetRelid(guard->rel),
+						   &guard->trigger->tg_trigtuple->t_self, accepted);
+	return row_to_write(guard, guard->trigger->tg_newtuple, accepted);
+}
+
+static HeapTuple
+guard_delete(RowGuard *guard)
+{
+	HeapTuple	tuple = guard->trigger->tg_trigtuple;
+	bool		moves = lockfence_row_moves_out(RelationGetRelid(guard->rel),
+												&tuple->t_self, &guard->moved);
+
+	if (!moves)
+		guard->moved = 0;
+	else if (guard->moved == 0)
+		return tuple;
+
+	if (guard->fence->resource == NULL)
+		(void) check_row(guard);
+	else
+		(void) check_named(guard,
+						   lockfence_slot_resource(guard->fence, guard->rel, guard->old),
+						   stored_token(guard, guard->old));
+	return tuple;
+}
+
+/*
+ * A row that logical replication brings: the publisher has decided.  Raise
+ * the mark to what arrives, so that this side refuses stale tokens too.
+ */
+static HeapTuple
+follow_publisher(const RowGuard *guard, HeapTuple tuple)
+{
+	FenceToken	token = stored_token(guard, guard->new);
+	FenceToken	before;
+
+	if (token != 0 && guard->fence->resource != NULL)
+		(void) lockfence_raise_mark(lockfence_slot_resource(guard->fence, guard->rel,
+															guard->new),
+									token, &before);
+	return tuple;
+}
+
+/* BEFORE INSERT OR UPDATE OR DELETE FOR EACH ROW */
+Datum
+lockfence_guard_row(PG_FUNCTION_ARGS)
+{
+	TriggerData *trigger = (TriggerData *) fcinfo->context;
+	RowGuard	guard = {.trigger = trigger};
+	HeapTuple	written;
+
+	require_trigger(fcinfo, true);
+	guard.rel = trigger->tg_relation;
+	written = TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ?
+		trigger->tg_newtuple : trigger->tg_trigtuple;
+	if (is_bypassed(guard.rel))
+		return PointerGetDatum(written);
+
+	guard.fence = lockfence_trigger_fence(fcinfo);
+	if (!TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
+		guard.old = trigger->tg_trigslot;
+	if (!TRIGGER_FIRED_BY_DELETE(trigger->tg_event))
+		guard.new = guard.old ? trigger->tg_newslot : trigger->tg_trigslot;
+
+	if (IsLogicalWorker())
+		written = follow_publisher(&guard, written);
+	else if (guard.old == NULL)
+		written = guard_insert(&guard);
+	else if (guard.new == NULL)
+		written = guard_delete(&guard);
+	else
+		written = guard_update(&guard);
+	return PointerGetDatum(written);
+}
+
+/* Check the token that was presented for a fence over the whole table. */
+static void
+check_constant(Relation rel, const Fence *fence)
+{
+	FenceToken	previous;
+	FenceCheck	check = {
+		.write = {.rel = rel,.advisory = fence->advisory},
+		.single_use = fence->single_use,
+		.validator = fence->validator
+	};
+
+	check.write.resource = lockfence_constant_resource(fence);
+	if (!presented_token(&check.write, &check.token))
+		return;
+	if (check.token == 0)
+		settle_missing(fence, &check.write);
+	else
+		(void) lockfence_check_and_advance(&check, &previous);
+}
+
+/* BEFORE INSERT OR UPDATE OR DELETE FOR EACH STATEMENT */
+Datum
+lockfence_guard_statement(PG_FUNCTION_ARGS)
+{
+	TriggerData *trigger = (TriggerData *) fcinfo->context;
+
+	require_trigger(fcinfo, false);
+	if (!is_bypassed(trigger->tg_relation) && !IsLogicalWorker())
+		check_constant(trigger->tg_relation, lockfence_trigger_fence(fcinfo));
+	return PointerGetDatum(NULL);
+}
+
+/* BEFORE TRUNCATE FOR EACH STATEMENT */
+Datum
+lockfence_guard_truncate(PG_FUNCTION_ARGS)
+{
+	TriggerData *trigger = (TriggerData *) fcinfo->context;
+	Relation	rel = trigger->tg_relation;
+	const Fence *fence;
+
+	require_trigger(fcinfo, false);
+	if (is_bypassed(rel) || IsLogicalWorker())
+		return PointerGetDatum(NULL);
+	fence = lockfence_trigger_fence(fcinfo);
+	if (fence->resource != NULL && fence->constant)
+		check_constant(rel, fence);
+	else
+	{
+		FencedWrite write = {.rel = rel,.advisory = fence->advisory};
+
+		lockfence_refuse_truncate(&write);
+	}
+	return PointerGetDatum(NULL);
+}

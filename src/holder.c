@@ -1,0 +1,341 @@
+/*
+ * holder.c
+ *		What this transaction has presented: the ambient token, and the memo of
+ *		tokens that were accepted, by resource.
+ *
+ * All of it lives in backend memory and ends with the transaction, also by
+ * PREPARE, so that nothing passes to the next client of a pooled connection.
+ *
+ * Every change belongs to the subtransaction that made it: an undo log holds
+ * what was there before, and an aborting subtransaction rolls its part back.
+ * Its locks and its version of a mark go the same way, so the memo never
+ * claims more than the transaction still holds.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "common/hashfn.h"
+#include "funcapi.h"
+#include "lockfence.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/tuplestore.h"
+
+typedef struct MemoEntry
+{
+	const char *resource;
+	uint32		hash;
+	char		status;
+	HeldToken	held;
+} MemoEntry;
+
+#define SH_PREFIX memo
+#define SH_ELEMENT_TYPE MemoEntry
+#define SH_KEY_TYPE const char *
+#define SH_KEY resource
+#define SH_HASH_KEY(tb, key) hash_bytes((const unsigned char *) (key), strlen(key))
+#define SH_EQUAL(tb, a, b) (strcmp((a), (b)) == 0)
+#define SH_STORE_HASH
+#define SH_GET_HASH(tb, entry) ((entry)->hash)
+#define SH_SCOPE static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h"
+
+/* One change, and what it replaced. */
+typedef struct UndoRecord
+{
+	int			level;			/* nesting level it belongs to */
+	const char *resource;		/* NULL: the ambient token */
+	HeldToken	before;
+} UndoRecord;
+
+#define UNDO_LOG_START 16
+
+/* The row whose UPDATE passed last. */
+typedef struct LastRow
+{
+	Oid			relid;
+	ItemPointerData tid;
+	FenceToken	token;
+	bool		moving;			/* its DELETE half has passed as well */
+} LastRow;
+
+PG_FUNCTION_INFO_V1(lockfence_present_ambient);
+PG_FUNCTION_INFO_V1(lockfence_presented);
+
+static FenceToken ambient = 0;
+static memo_hash *memo = NULL;
+static UndoRecord *undo_log = NULL;
+static int	undo_used = 0;
+static int	undo_size = 0;
+static int	held_locks = 0;
+static LastRow last_row;
+static List *bypassed = NIL;
+
+/* Forget everything; TopTransactionContext frees it. */
+static void
+forget_transaction(void)
+{
+	ambient = 0;
+	memo = NULL;
+	undo_log = NULL;
+	undo_used = undo_size = 0;
+	held_locks = 0;
+	last_row = (LastRow) {InvalidOid};
+	bypassed = NIL;
+}
+
+/* Log what a change is about to replace. */
+static void
+log_undo(const char *resource, HeldToken before)
+{
+	if (undo_log == NULL)
+	{
+		undo_log = MemoryContextAlloc(TopTransactionContext,
+									  UNDO_LOG_START * sizeof(UndoRecord));
+		undo_size = UNDO_LOG_START;
+	}
+	else if (undo_used == undo_size)
+	{
+		undo_log = repalloc_huge(undo_log,
+								 2 * (Size) undo_size * sizeof(UndoRecord));
+		undo_size *= 2;
+	}
+	undo_log[undo_used].level = GetCurrentTransactionNestLevel();
+	undo_log[undo_used].resource = resource;
+	undo_log[undo_used].before = before;
+	undo_used++;
+}
+
+/* Set a memo entry, keeping count of heavyweight locks. */
+static void
+set_held(MemoEntry *entry, HeldToken held)
+{
+	held_locks += (int) held.locked - (int) entry->held.locked;
+	entry->held = held;
+}
+
+/* Take back all that the current subtransaction has changed. */
+static void
+undo_level(int level)
+{
+	last_row = (LastRow) {InvalidOid};
+	while (undo_used > 0 && undo_log[undo_used - 1].level >= level)
+	{
+		UndoRecord *undo = &undo_log[--undo_used];
+
+		if (undo->resource == NULL)
+			ambient = undo->before.token;
+		else
+			set_held(memo_lookup(memo, undo->resource), undo->before);
+	}
+}
+
+/* Hand the current subtransaction's changes to its parent. */
+static void
+reparent_level(int level)
+{
+	for (int i = undo_used - 1; i >= 0 && undo_log[i].level >= level; i--)
+		undo_log[i].level = level - 1;
+}
+
+static void
+at_transaction_event(XactEvent event, void *arg)
+{
+	switch (event)
+	{
+		case XACT_EVENT_COMMIT:
+		case XACT_EVENT_ABORT:
+		case XACT_EVENT_PREPARE:
+			forget_transaction();
+			break;
+		default:
+			break;
+	}
+}
+
+static void
+at_subtransaction_event(SubXactEvent event, SubTransactionId mysubid,
+						SubTransactionId parentsubid, void *arg)
+{
+	if (event == SUBXACT_EVENT_ABORT_SUB)
+		undo_level(GetCurrentTransactionNestLevel());
+	else if (event == SUBXACT_EVENT_COMMIT_SUB)
+		reparent_level(GetCurrentTransactionNestLevel());
+}
+
+/* Called once a backend. */
+void
+lockfence_holder_init(void)
+{
+	RegisterXactCallback(at_transaction_event, NULL);
+	RegisterSubXactCallback(at_subtransaction_event, NULL);
+}
+
+/* The token presented for whatever the writes touch; 0: none. */
+FenceToken
+lockfence_ambient_token(void)
+{
+	return ambient;
+}
+
+void
+lockfence_set_ambient_token(FenceToken token)
+{
+	HeldToken	before = {.token = ambient};
+
+	log_undo(NULL, before);
+	ambient = token;
+}
+
+/* What this transaction holds for the resource; NULL: nothing. */
+const HeldToken *
+lockfence_held_token(const char *resource)
+{
+	MemoEntry  *entry = memo ? memo_lookup(memo, resource) : NULL;
+
+	return entry && entry->held.token != 0 ? &entry->held : NULL;
+}
+
+/* Note that a token was accepted for the resource. */
+void
+lockfence_remember_token(const char *resource, HeldToken held)
+{
+	MemoEntry  *entry;
+	bool		found;
+
+	if (memo == NULL)
+		memo = memo_create(TopTransactionContext, 16, NULL);
+	entry = memo_lookup(memo, resource);
+	if (entry == NULL)
+	{
+		entry = memo_insert(memo, MemoryContextStrdup(TopTransactionContext, resource),
+							&found);
+		entry->held = (HeldToken) {0};
+	}
+	log_undo(entry->resource, entry->held);
+	set_held(entry, held);
+}
+
+/* How many resources are held by a heavyweight lock. */
+int
+lockfence_held_locks(void)
+{
+	return held_locks;
+}
+
+/*
+ * Note the row version whose UPDATE a guard has let pass, and by which token
+ * (0: unprotected).  If the UPDATE moves the row to another partition, its
+ * DELETE and INSERT halves follow.
+ */
+void
+lockfence_remember_row(Oid relid, ItemPointer tid, FenceToken token)
+{
+	last_row.relid = relid;
+	last_row.tid = *tid;
+	last_row.token = token;
+	last_row.moving = false;
+}
+
+/* Is this DELETE half of such a move?  Tells the token of its UPDATE. */
+bool
+lockfence_row_moves_out(Oid relid, ItemPointer tid, FenceToken *token)
+{
+	last_row.moving = last_row.relid == relid &&
+		ItemPointerEquals(&last_row.tid, tid);
+	*token = last_row.token;
+	return last_row.moving;
+}
+
+/* Is this the INSERT half of a move whose UPDATE went unprotected? */
+bool
+lockfence_row_moves_in_unprotected(void)
+{
+	bool		moving = last_row.moving && last_row.token == 0;
+
+	last_row.moving = false;
+	return moving;
+}
+
+/* Is this the transaction's first bypassed write to the table? */
+bool
+lockfence_first_bypass(Oid relid)
+{
+	MemoryContext old;
+
+	if (list_member_oid(bypassed, relid))
+		return false;
+	old = MemoryContextSwitchTo(TopTransactionContext);
+	bypassed = lappend_oid(bypassed, relid);
+	MemoryContextSwitchTo(old);
+	return true;
+}
+
+/* present(token): the ambient token of this transaction */
+Datum
+lockfence_present_ambient(PG_FUNCTION_ARGS)
+{
+	lockfence_require_token(fcinfo, 0);
+	lockfence_set_ambient_token(PG_GETARG_INT64(0));
+	PG_RETURN_VOID();
+}
+
+/* Prepare to return a set of rows at once. */
+static void
+begin_rows(FunctionCallInfo fcinfo)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	MemoryContext old;
+
+	if (rsinfo == NULL || !IsA(rsinfo, ReturnSetInfo) ||
+		!(rsinfo->allowedModes & SFRM_Materialize))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("set-valued function called in context that cannot accept a set")));
+
+	old = MemoryContextSwitchTo(rsinfo->econtext->ecxt_per_query_memory);
+	if (get_call_result_type(fcinfo, NULL, &rsinfo->setDesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	rsinfo->returnMode = SFRM_Materialize;
+	rsinfo->setResult = tuplestore_begin_heap(true, false, work_mem);
+	MemoryContextSwitchTo(old);
+}
+
+/* Add one row of presented(). */
+static void
+put_presented(ReturnSetInfo *rsinfo, const char *resource, FenceToken token)
+{
+	Datum		values[2];
+	bool		isnull[2] = {resource == NULL, false};
+
+	values[0] = resource ? CStringGetTextDatum(resource) : (Datum) 0;
+	values[1] = Int64GetDatum(token);
+	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, isnull);
+}
+
+/* presented(): the ambient token (resource null), and the memo */
+Datum
+lockfence_presented(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+
+	begin_rows(fcinfo);
+	if (ambient != 0)
+		put_presented(rsinfo, NULL, ambient);
+	if (memo != NULL)
+	{
+		memo_iterator i;
+		MemoEntry  *entry;
+
+		memo_start_iterate(memo, &i);
+		while ((entry = memo_iterate(memo, &i)) != NULL)
+		{
+			if (entry->held.token != 0)
+				put_presented(rsinfo, entry->resource, entry->held.token);
+		}
+	}
+	return (Datum) 0;
+}

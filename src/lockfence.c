@@ -1,0 +1,51 @@
+/*
+ * lockfence.c
+ *		Module magic, start-up and settings; nothing else.
+ */
+#include "postgres.h"
+
+#include <limits.h>
+
+#include "compat.h"
+#include "lockfence.h"
+#include "utils/guc.h"
+
+PG_MODULE_MAGIC;
+
+void		_PG_init(void);
+
+bool		lockfence_bypass = false;
+bool		lockfence_preempt = false;
+int			lockfence_max_resource_locks = 64;
+
+static void
+define_settings(void)
+{
+	DefineCustomBoolVariable("lockfence.bypass",
+							 "Lets writes to fenced tables pass without a token.",
+							 "For maintenance that rewrites rows. Logged once a transaction and table.",
+							 &lockfence_bypass, false, PGC_SUSET, 0,
+							 NULL, NULL, NULL);
+	DefineCustomBoolVariable("lockfence.preempt",
+							 "Ends transactions that hold a resource by an outdated token.",
+							 "An advance then cancels or terminates them instead of waiting for their end.",
+							 &lockfence_preempt, false, PGC_SUSET, 0,
+							 NULL, NULL, NULL);
+	DefineCustomIntVariable("lockfence.max_resource_locks",
+							"Sets how many resources a transaction holds by heavyweight locks.",
+							"Past that number it locks the marks' tuples instead, which fills no lock table.",
+							&lockfence_max_resource_locks, 64, 0, INT_MAX,
+							PGC_USERSET, 0, NULL, NULL, NULL);
+	MarkGUCPrefixReserved("lockfence");
+}
+
+void
+_PG_init(void)
+{
+	define_settings();
+	lockfence_state_init();
+	lockfence_mark_init();
+	lockfence_holder_init();
+	lockfence_trigarg_init();
+	lockfence_guarded_init();
+}

@@ -1,0 +1,207 @@
+/*
+ * lockfence.h
+ *		The types and prototypes that the rooms share.
+ */
+#ifndef LOCKFENCE_H
+#define LOCKFENCE_H
+
+#include "executor/tuptable.h"
+#include "fmgr.h"
+#include "storage/itemptr.h"
+#include "storage/lock.h"
+#include "utils/rel.h"
+
+/* The schema that holds every object of the extension; fixed. */
+#define LOCKFENCE_SCHEMA "lockfence"
+
+/* Longest resource name, in bytes: its mark must fit an index entry. */
+#define LOCKFENCE_MAX_RESOURCE_LEN 1024
+
+/*
+ * A fencing token: epoch (15 bits) * 2^48 + revision (48 bits), always > 0.
+ * Zero stands for "no token" wherever a token may be absent.
+ */
+typedef int64 FenceToken;
+
+#define LOCKFENCE_REVISION_BITS 48
+#define LOCKFENCE_MAX_REVISION ((INT64CONST(1) << LOCKFENCE_REVISION_BITS) - 1)
+#define LOCKFENCE_MAX_EPOCH 32767
+
+/* What to report of a write that is refused, and how. */
+typedef struct FencedWrite
+{
+	Relation	rel;			/* table written to; NULL: no table, present() */
+	const char *resource;		/* what the token was shown for; NULL: the row */
+	TupleTableSlot *row;		/* ... on a row fence */
+	bool		advisory;		/* report instead of refusing */
+} FencedWrite;
+
+/* One question to the fence: may this token write to this resource? */
+typedef struct FenceCheck
+{
+	FencedWrite write;
+	FenceToken	token;			/* presented; > 0 */
+	FenceToken	stored;			/* token in the row, stands in for a missing
+								 * mark; 0: none */
+	bool		single_use;		/* equal is stale too */
+	Oid			validator;		/* asked before an advance; InvalidOid: nobody */
+} FenceCheck;
+
+/* What this transaction holds for a resource: an entry of its memo. */
+typedef struct HeldToken
+{
+	FenceToken	token;			/* accepted; 0: nothing held */
+	bool		advanced;		/* the mark is this transaction's own */
+	bool		locked;			/* by a heavyweight lock, not a tuple lock */
+} HeldToken;
+
+/* lockfence.c: settings */
+extern bool lockfence_bypass;
+extern bool lockfence_preempt;
+extern int	lockfence_max_resource_locks;
+
+/* token.c */
+extern int	lockfence_token_epoch(FenceToken token);
+extern char *lockfence_token_text(FenceToken token);
+extern void lockfence_require_token(FunctionCallInfo fcinfo, int argno);
+extern char *lockfence_require_resource(FunctionCallInfo fcinfo, int argno);
+
+/* state.c: what holds for every resource at once */
+extern int	lockfence_state_epoch(void);
+extern FenceToken lockfence_state_floor(void);
+extern void lockfence_state_init(void);
+
+/* mark.c: the mark of one resource */
+typedef struct MarkScan
+{
+	const char *resource;
+	Relation	rel;
+	struct SysScanDescData *scan;
+	struct SnapshotData *dirty;
+	bool		found;			/* a mark, committed or of this transaction */
+	bool		own;			/* ... of this transaction */
+	bool		of_command;		/* ... of its current command */
+	FenceToken	token;
+	ItemPointerData tid;
+	TransactionId changing;		/* another transaction changes the mark */
+	FenceToken	pending;		/* ... to this token; 0: removes it */
+} MarkScan;
+
+extern Oid	lockfence_relation_oid(const char *name);
+extern void lockfence_mark_begin(MarkScan *scan, const char *resource);
+extern bool lockfence_mark_unchanged(MarkScan *scan);
+extern bool lockfence_mark_lock_tuple(MarkScan *scan);
+extern List *lockfence_mark_lockers(MarkScan *scan);
+extern void lockfence_mark_write(MarkScan *scan, FenceToken token);
+extern void lockfence_mark_remove(MarkScan *scan);
+extern void lockfence_mark_end(MarkScan *scan);
+extern FenceToken lockfence_mark_peek(const char *resource);
+extern void lockfence_mark_init(void);
+
+/* holder.c: what this transaction has presented */
+extern FenceToken lockfence_ambient_token(void);
+extern void lockfence_set_ambient_token(FenceToken token);
+extern const HeldToken *lockfence_held_token(const char *resource);
+extern void lockfence_remember_token(const char *resource, HeldToken held);
+extern int	lockfence_held_locks(void);
+extern void lockfence_remember_row(Oid relid, ItemPointer tid, FenceToken token);
+extern bool lockfence_row_moves_out(Oid relid, ItemPointer tid, FenceToken *token);
+extern bool lockfence_row_moves_in_unprotected(void);
+extern bool lockfence_first_bypass(Oid relid);
+extern void lockfence_holder_init(void);
+
+/* fence.c: the decision */
+extern bool lockfence_check_epoch(const FencedWrite *write, FenceToken token);
+extern bool lockfence_check_and_advance(const FenceCheck *check,
+										FenceToken *previous);
+extern bool lockfence_raise_mark(const char *resource, FenceToken token,
+								 FenceToken *before);
+
+/* contend.c: waiting for, and ending, those in the way of an advance */
+extern void lockfence_set_resource_tag(LOCKTAG *tag, const char *resource);
+extern void lockfence_lock_shared(const LOCKTAG *tag);
+extern void lockfence_lock_exclusive(const LOCKTAG *tag, const FenceCheck *check);
+extern bool lockfence_try_lock_exclusive(const LOCKTAG *tag);
+extern void lockfence_unlock_shared(const LOCKTAG *tag);
+extern void lockfence_unlock_exclusive(const LOCKTAG *tag);
+extern void lockfence_settle_lockers(List *lockers, const FenceCheck *check);
+extern void lockfence_wait_for_change(TransactionId xid, FenceToken pending,
+									  const FenceCheck *check);
+
+/*
+ * trigarg.c: a fence as its trigger's arguments declare it
+ *
+ * Triggers fire in the order of their names, and a guard has to be the last:
+ * "~" sorts after every letter of ASCII.
+ */
+#define LOCKFENCE_ROW_GUARD			"~lockfence_row"
+#define LOCKFENCE_STATEMENT_GUARD	"~lockfence_statement"
+
+typedef struct TemplatePart
+{
+	char	   *literal;		/* text; NULL: the value of a column */
+	AttrNumber	attno;
+	FmgrInfo	output;
+} TemplatePart;
+
+typedef struct Fence
+{
+	/* as declared */
+	char	   *resource;		/* NULL: every row is its own resource */
+	char	   *token_column;	/* NULL: none */
+	bool		presented_only; /* the column is no proof */
+	bool		advisory;
+	bool		missing_allowed;
+	bool		single_use;
+	Oid			validator;
+
+	/* as resolved against a tuple descriptor */
+	AttrNumber	token_attno;	/* 0: none */
+	int			nparts;
+	TemplatePart *parts;
+	bool		constant;		/* the template has no placeholder */
+	bool		pin_settings;	/* a value's text depends on session settings */
+} Fence;
+
+extern const Fence *lockfence_trigger_fence(FunctionCallInfo fcinfo);
+extern const Fence *lockfence_relation_fence(Relation rel);
+extern char *lockfence_slot_resource(const Fence *fence, Relation rel,
+									 TupleTableSlot *slot);
+extern char *lockfence_values_resource(const Fence *fence, const Datum *values,
+									   const bool *missing);
+extern char *lockfence_constant_resource(const Fence *fence);
+extern bool lockfence_same_resource(const Fence *fence, Relation rel,
+									TupleTableSlot *a, TupleTableSlot *b);
+extern void lockfence_trigarg_init(void);
+
+/* guarded.c */
+extern void lockfence_guarded_init(void);
+
+/* refuse.c: one function a refusal; each returns only on an advisory fence */
+extern void lockfence_refuse_stale(const FencedWrite *write, FenceToken token,
+								   FenceToken mark, const char *mark_name);
+extern void lockfence_refuse_repeated(const FencedWrite *write, FenceToken token);
+extern void lockfence_refuse_old_epoch(const FencedWrite *write,
+									   FenceToken token, int epoch);
+extern void lockfence_refuse_missing(const FencedWrite *write, const char *hint);
+extern void lockfence_refuse_invalid(const FencedWrite *write, bool isnull,
+									 FenceToken token);
+extern void lockfence_refuse_unknown_epoch(const FencedWrite *write,
+										   FenceToken token, int epoch);
+extern void lockfence_refuse_conflicting(const FencedWrite *write,
+										 FenceToken token, const char *token_source,
+										 FenceToken other, const char *other_source);
+extern void lockfence_refuse_unvalidated(const FencedWrite *write,
+										 FenceToken token, Oid validator);
+extern void lockfence_refuse_truncate(const FencedWrite *write);
+
+#define LOCKFENCE_ERRCODE(n) MAKE_SQLSTATE('L', 'F', '0', '0', n)
+#define ERRCODE_STALE_FENCE_TOKEN		LOCKFENCE_ERRCODE('1')
+#define ERRCODE_MISSING_FENCE_TOKEN		LOCKFENCE_ERRCODE('2')
+#define ERRCODE_INVALID_FENCE_TOKEN		LOCKFENCE_ERRCODE('3')
+#define ERRCODE_UNKNOWN_FENCE_EPOCH		LOCKFENCE_ERRCODE('4')
+#define ERRCODE_CONFLICTING_FENCE_TOKENS LOCKFENCE_ERRCODE('6')
+#define ERRCODE_FENCE_TOKEN_REFUSED		LOCKFENCE_ERRCODE('7')
+#define ERRCODE_UNFENCEABLE_OPERATION	LOCKFENCE_ERRCODE('9')
+
+#endif							/* LOCKFENCE_H */

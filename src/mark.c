@@ -1,0 +1,303 @@
+/*
+ * mark.c
+ *		The only reader and writer of lockfence.mark.
+ *
+ * A mark is read by index with a dirty snapshot: never the transaction's
+ * own, which may be older than the newest mark.  The scan stays open, and
+ * with it a pin on the tuple's page, so that after taking the resource's lock
+ * the reader can ask cheaply whether the very version that it read is still
+ * the mark (lockfence_mark_unchanged) instead of reading twice.
+ *
+ * An unlocked read can miss a mark that is being moved to another page, so
+ * "no mark" counts only when read under the resource's exclusive lock, which
+ * every writer of a mark holds while it writes.
+ *
+ * Access is direct, as the extension: neither the caller's privileges nor
+ * row-level security come between the fence and its marks.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/heapam.h"
+#include "access/multixact.h"
+#include "access/relscan.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "catalog/indexing.h"
+#include "catalog/namespace.h"
+#include "lockfence.h"
+#include "storage/procarray.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+
+/* columns of lockfence.mark */
+#define MARK_ATTNO_TOKEN		1
+#define MARK_ATTNO_ADVANCED_AT	2
+#define MARK_ATTNO_RESOURCE		3
+#define MARK_NATTS				3
+
+static Oid	mark_relid = InvalidOid;
+static Oid	mark_index = InvalidOid;
+
+/* A relcache entry has changed: look the table up again if it was ours. */
+static void
+forget_mark_relation(Datum arg, Oid relid)
+{
+	if (relid == mark_relid || relid == mark_index || !OidIsValid(relid))
+		mark_relid = mark_index = InvalidOid;
+}
+
+/* Called once a backend. */
+void
+lockfence_mark_init(void)
+{
+	CacheRegisterRelcacheCallback(forget_mark_relation, (Datum) 0);
+}
+
+/* A relation of the extension, found in its own schema and nowhere else. */
+Oid
+lockfence_relation_oid(const char *name)
+{
+	Oid			schema = get_namespace_oid(LOCKFENCE_SCHEMA, true);
+	Oid			relid = OidIsValid(schema) ? get_relname_relid(name, schema) : InvalidOid;
+
+	if (!OidIsValid(relid))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("relation \"%s.%s\" does not exist", LOCKFENCE_SCHEMA, name),
+				 errdetail("A fence cannot decide without it, and lets no write pass."),
+				 errhint("Create the extension lockfence in this database, or restore what was dropped from it.")));
+	return relid;
+}
+
+/* Open the mark table and begin to scan it for one resource. */
+static void
+begin_scan(MarkScan *scan, Snapshot snapshot)
+{
+	ScanKeyData key;
+	Oid			index;
+
+	if (!OidIsValid(mark_relid) || !OidIsValid(mark_index))
+	{
+		Oid			relid = lockfence_relation_oid("mark");
+
+		mark_index = lockfence_relation_oid("mark_pkey");
+		mark_relid = relid;
+	}
+	/* opening the table may invalidate what we know of it */
+	index = mark_index;
+	scan->rel = table_open(mark_relid, AccessShareLock);
+
+	ScanKeyInit(&key, MARK_ATTNO_RESOURCE, BTEqualStrategyNumber, F_TEXTEQ,
+				CStringGetTextDatum(scan->resource));
+	scan->scan = systable_beginscan(scan->rel, index, true, snapshot, 1, &key);
+}
+
+/* The token in a version of a mark. */
+static FenceToken
+version_token(MarkScan *scan, HeapTuple tuple)
+{
+	bool		isnull;
+
+	return DatumGetInt64(heap_getattr(tuple, MARK_ATTNO_TOKEN,
+									  RelationGetDescr(scan->rel), &isnull));
+}
+
+/* Is this the transaction that wrote the tuple? */
+static bool
+tuple_is_own(HeapTuple tuple)
+{
+	return TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data));
+}
+
+/* Note what one visible version says of the mark. */
+static void
+note_version(MarkScan *scan, HeapTuple tuple)
+{
+	FenceToken	token = version_token(scan, tuple);
+
+	if (TransactionIdIsValid(scan->dirty->xmin))
+	{
+		/* an uncommitted version of another transaction, maybe one of several */
+		scan->changing = scan->dirty->xmin;
+		scan->pending = Max(scan->pending, token);
+		return;
+	}
+	if (TransactionIdIsValid(scan->dirty->xmax))
+		scan->changing = scan->dirty->xmax;
+	scan->found = true;
+	scan->token = token;
+	scan->tid = tuple->t_self;
+	scan->own = tuple_is_own(tuple);
+	scan->of_command = scan->own &&
+		HeapTupleHeaderGetCmin(tuple->t_data) >= GetCurrentCommandId(false);
+}
+
+/*
+ * Read the mark of a resource and keep the scan open.  Where another
+ * transaction is changing it, go on to the version which that one wrote.
+ */
+void
+lockfence_mark_begin(MarkScan *scan, const char *resource)
+{
+	HeapTuple	tuple;
+
+	memset(scan, 0, sizeof(*scan));
+	scan->resource = resource;
+	scan->dirty = palloc(sizeof(SnapshotData));
+	InitDirtySnapshot(*scan->dirty);
+	begin_scan(scan, scan->dirty);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan->scan)))
+	{
+		note_version(scan, tuple);
+		if (!TransactionIdIsValid(scan->changing))
+			break;
+	}
+}
+
+/*
+ * Is the version that was read still the mark, with nobody changing it?
+ * Under the resource's lock the answer stays true until the lock is let go.
+ */
+bool
+lockfence_mark_unchanged(MarkScan *scan)
+{
+	Assert(scan->found);
+	return table_tuple_satisfies_snapshot(scan->rel, scan->scan->slot, scan->dirty) &&
+		!TransactionIdIsValid(scan->dirty->xmin) &&
+		!TransactionIdIsValid(scan->dirty->xmax);
+}
+
+/* Lock the version that was read FOR SHARE; false if it is the mark no more. */
+bool
+lockfence_mark_lock_tuple(MarkScan *scan)
+{
+	TupleTableSlot *slot;
+	TM_FailureData failure;
+	TM_Result	result;
+
+	/* an uncommitted version of our own is lock enough */
+	if (scan->own)
+		return true;
+
+	slot = table_slot_create(scan->rel, NULL);
+	result = table_tuple_lock(scan->rel, &scan->tid, scan->dirty, slot,
+							  GetCurrentCommandId(true), LockTupleShare,
+							  LockWaitBlock, 0, &failure);
+	ExecDropSingleTupleTableSlot(slot);
+	return result == TM_Ok;
+}
+
+/* Add a transaction to the list, if it is another one and still runs. */
+static List *
+add_locker(List *lockers, TransactionId xid)
+{
+	if (TransactionIdIsCurrentTransactionId(xid) || !TransactionIdIsInProgress(xid))
+		return lockers;
+	return lappend_oid(lockers, xid);
+}
+
+/*
+ * The other transactions that hold a lock on the version that was read, as a
+ * list of their ids.  Under the exclusive lock no new ones can come.
+ */
+List *
+lockfence_mark_lockers(MarkScan *scan)
+{
+	HeapTuple	tuple = ExecFetchSlotHeapTuple(scan->scan->slot, false, NULL);
+	uint16		infomask = tuple->t_data->t_infomask;
+	TransactionId xmax = HeapTupleHeaderGetRawXmax(tuple->t_data);
+	MultiXactMember *members;
+	List	   *lockers = NIL;
+	int			nmembers;
+
+	if ((infomask & HEAP_XMAX_INVALID) || !HEAP_XMAX_IS_LOCKED_ONLY(infomask))
+		return NIL;
+	if (!(infomask & HEAP_XMAX_IS_MULTI))
+		return add_locker(NIL, xmax);
+
+	nmembers = GetMultiXactIdMembers(xmax, &members, false, true);
+	for (int i = 0; i < nmembers; i++)
+		lockers = add_locker(lockers, members[i].xid);
+	return lockers;
+}
+
+/* The mark's new version. */
+static HeapTuple
+form_mark(MarkScan *scan, FenceToken token)
+{
+	Datum		values[MARK_NATTS];
+	bool		isnull[MARK_NATTS] = {false};
+
+	values[MARK_ATTNO_TOKEN - 1] = Int64GetDatum(token);
+	values[MARK_ATTNO_ADVANCED_AT - 1] = TimestampTzGetDatum(GetCurrentTransactionStartTimestamp());
+	values[MARK_ATTNO_RESOURCE - 1] = CStringGetTextDatum(scan->resource);
+	return heap_form_tuple(RelationGetDescr(scan->rel), values, isnull);
+}
+
+/*
+ * Make the token the mark.  The caller holds the resource's exclusive lock
+ * and has made sure that the scan shows the current mark, or that there is
+ * none.
+ */
+void
+lockfence_mark_write(MarkScan *scan, FenceToken token)
+{
+	Relation	rel = table_open(RelationGetRelid(scan->rel), RowExclusiveLock);
+	HeapTuple	tuple = form_mark(scan, token);
+
+	/* a version of this very command could not be updated */
+	if (scan->of_command)
+		CommandCounterIncrement();
+	if (scan->found)
+		CatalogTupleUpdate(rel, &scan->tid, tuple);
+	else
+		CatalogTupleInsert(rel, tuple);
+	heap_freetuple(tuple);
+	table_close(rel, NoLock);
+}
+
+/* Remove the mark that was read, under the same conditions. */
+void
+lockfence_mark_remove(MarkScan *scan)
+{
+	Relation	rel = table_open(RelationGetRelid(scan->rel), RowExclusiveLock);
+
+	if (scan->of_command)
+		CommandCounterIncrement();
+	CatalogTupleDelete(rel, &scan->tid);
+	table_close(rel, NoLock);
+}
+
+/* End the scan; the lock on the table stays to the end of the transaction. */
+void
+lockfence_mark_end(MarkScan *scan)
+{
+	systable_endscan(scan->scan);
+	pfree(scan->dirty);
+	table_close(scan->rel, NoLock);
+}
+
+/* The newest committed mark, without any lock, for advice only; 0: none. */
+FenceToken
+lockfence_mark_peek(const char *resource)
+{
+	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	MarkScan	scan = {.resource = resource};
+	FenceToken	token = 0;
+	HeapTuple	tuple;
+
+	begin_scan(&scan, snapshot);
+	tuple = systable_getnext(scan.scan);
+	if (HeapTupleIsValid(tuple))
+		token = version_token(&scan, tuple);
+	systable_endscan(scan.scan);
+	table_close(scan.rel, NoLock);
+	UnregisterSnapshot(snapshot);
+	return token;
+}

@@ -1,0 +1,205 @@
+/*
+ * refuse.c
+ *		One function a refusal: its SQLSTATE, detail and hint.
+ *
+ * On an advisory fence a refusal is a report in the server's log, and the
+ * function returns; on any other it is an error, and does not.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "catalog/index.h"
+#include "executor/executor.h"
+#include "lockfence.h"
+#include "nodes/execnodes.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/relcache.h"
+
+/*
+ * A row as a resource: its table and, as far as the caller may see it, its
+ * primary key.
+ */
+static char *
+row_name(Relation rel, TupleTableSlot *row)
+{
+	const char *table = quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)),
+												   RelationGetRelationName(rel));
+	Relation	index;
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	char	   *key;
+
+	list_free(RelationGetIndexList(rel));	/* fills in rd_pkindex */
+	if (!OidIsValid(rel->rd_pkindex) || row == NULL)
+		return psprintf("a row of %s", table);
+
+	index = index_open(rel->rd_pkindex, AccessShareLock);
+	FormIndexDatum(BuildIndexInfo(index), row, NULL, values, isnull);
+	key = BuildIndexValueDescription(index, values, isnull);
+	index_close(index, AccessShareLock);
+	return psprintf("%s%s%s", table, key ? " " : "", key ? key : "");
+}
+
+/* The resource as messages name it. */
+static const char *
+resource_name(const FencedWrite *write)
+{
+	return write->resource || write->rel == NULL ? write->resource :
+		row_name(write->rel, write->row);
+}
+
+/* How severe a refusal is to this write. */
+static int
+refusal_level(const FencedWrite *write)
+{
+	return write->advisory ? LOG : ERROR;
+}
+
+/* The table and schema fields, for a write to a table. */
+static int
+report_table(const FencedWrite *write)
+{
+	return write->rel ? errtable(write->rel) : 0;
+}
+
+/* Mark a report of an advisory fence as one, for whoever reads the log. */
+static int
+report_advisory(const FencedWrite *write)
+{
+	return write->advisory ?
+		errcontext("advisory fence of table \"%s\": the write went on",
+				   RelationGetRelationName(write->rel)) : 0;
+}
+
+/* LF001: lower than what has been accepted. */
+void
+lockfence_refuse_stale(const FencedWrite *write, FenceToken token,
+					   FenceToken mark, const char *mark_name)
+{
+	ereport(refusal_level(write),
+			(errcode(ERRCODE_STALE_FENCE_TOKEN),
+			 errmsg("stale fencing token for resource \"%s\"", resource_name(write)),
+			 errdetail("Presented token %s is lower than the %s %s.",
+					   lockfence_token_text(token), mark_name,
+					   lockfence_token_text(mark)),
+			 errhint("The lock was granted to another holder since. Stop the work done under this grant; acquire the lock again and present its new token."),
+			 report_table(write), report_advisory(write)));
+}
+
+/* LF001: a single-use fence met the token of an earlier transaction. */
+void
+lockfence_refuse_repeated(const FencedWrite *write, FenceToken token)
+{
+	ereport(refusal_level(write),
+			(errcode(ERRCODE_STALE_FENCE_TOKEN),
+			 errmsg("fencing token for resource \"%s\" was already used",
+					resource_name(write)),
+			 errdetail("Presented token %s equals the mark, and the fence accepts a token in one transaction only.",
+					   lockfence_token_text(token)),
+			 errhint("Acquire the lock again for every transaction that writes, and present its new token in that transaction."),
+			 report_table(write), report_advisory(write)));
+}
+
+/* LF001: granted before the lock service raised its epoch. */
+void
+lockfence_refuse_old_epoch(const FencedWrite *write, FenceToken token, int epoch)
+{
+	ereport(refusal_level(write),
+			(errcode(ERRCODE_STALE_FENCE_TOKEN),
+			 errmsg("stale fencing token for resource \"%s\"", resource_name(write)),
+			 errdetail("Presented token %s is of an epoch before the current epoch %d.",
+					   lockfence_token_text(token), epoch),
+			 errhint("The lock service was restored or rehomed since, and every earlier grant ended. Acquire the lock again and present its new token."),
+			 report_table(write), report_advisory(write)));
+}
+
+/* LF002: the write shows no token. */
+void
+lockfence_refuse_missing(const FencedWrite *write, const char *hint)
+{
+	ereport(refusal_level(write),
+			(errcode(ERRCODE_MISSING_FENCE_TOKEN),
+			 errmsg("no fencing token was presented for resource \"%s\"",
+					resource_name(write)),
+			 errdetail("Table \"%s\" is fenced: every write must show the token of its lock.",
+					   RelationGetRelationName(write->rel)),
+			 errhint("%s", hint),
+			 report_table(write), report_advisory(write)));
+}
+
+/* LF003: not a token at all. */
+void
+lockfence_refuse_invalid(const FencedWrite *write, bool isnull, FenceToken token)
+{
+	ereport(refusal_level(write),
+			(errcode(ERRCODE_INVALID_FENCE_TOKEN),
+			 isnull ? errmsg("a fencing token must not be null") :
+			 errmsg("invalid fencing token " INT64_FORMAT, token),
+			 write->rel || write->resource ?
+			 errdetail("It was presented for resource \"%s\"; a token is always greater than zero.",
+					   resource_name(write)) :
+			 errdetail("A token is always greater than zero."),
+			 errhint("Pass the token that the lock service issued with the grant, as a bigint or as text."),
+			 report_table(write), report_advisory(write)));
+}
+
+/* LF004: of an epoch that nobody has announced here. */
+void
+lockfence_refuse_unknown_epoch(const FencedWrite *write, FenceToken token, int epoch)
+{
+	ereport(refusal_level(write),
+			(errcode(ERRCODE_UNKNOWN_FENCE_EPOCH),
+			 errmsg("fencing token for resource \"%s\" is of an unknown epoch",
+					resource_name(write)),
+			 errdetail("Presented token %s is of an epoch after the current epoch %d.",
+					   lockfence_token_text(token), epoch),
+			 errhint("If the lock service has raised its epoch, have an administrator call lockfence.set_epoch(%d, reason).",
+					 lockfence_token_epoch(token)),
+			 report_table(write), report_advisory(write)));
+}
+
+/* LF006: one write, two tokens, and no way to tell which holder it is. */
+void
+lockfence_refuse_conflicting(const FencedWrite *write,
+							 FenceToken token, const char *token_source,
+							 FenceToken other, const char *other_source)
+{
+	ereport(refusal_level(write),
+			(errcode(ERRCODE_CONFLICTING_FENCE_TOKENS),
+			 errmsg("conflicting fencing tokens for resource \"%s\"",
+					resource_name(write)),
+			 errdetail("%s is %s, %s is %s.",
+					   token_source, lockfence_token_text(token),
+					   other_source, lockfence_token_text(other)),
+			 errhint("Write under one grant a transaction: show the same token everywhere."),
+			 report_table(write), report_advisory(write)));
+}
+
+/* LF007: the fence's validator said no. */
+void
+lockfence_refuse_unvalidated(const FencedWrite *write, FenceToken token,
+							 Oid validator)
+{
+	ereport(refusal_level(write),
+			(errcode(ERRCODE_FENCE_TOKEN_REFUSED),
+			 errmsg("fencing token for resource \"%s\" was refused by its validator",
+					resource_name(write)),
+			 errdetail("Function \"%s\" did not confirm token %s.",
+					   get_func_name(validator), lockfence_token_text(token)),
+			 errhint("The lock service does not know this grant as current. Acquire the lock again and present its new token."),
+			 report_table(write), report_advisory(write)));
+}
+
+/* LF009: TRUNCATE would pass every row trigger by. */
+void
+lockfence_refuse_truncate(const FencedWrite *write)
+{
+	ereport(refusal_level(write),
+			(errcode(ERRCODE_UNFENCEABLE_OPERATION),
+			 errmsg("cannot truncate fenced table \"%s\"",
+					RelationGetRelationName(write->rel)),
+			 errdetail("TRUNCATE fires no row trigger, so no row's token would be checked."),
+			 errhint("Use DELETE and present the tokens, or have an administrator set lockfence.bypass for the statement."),
+			 report_table(write), report_advisory(write)));
+}
