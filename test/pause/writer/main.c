@@ -21,7 +21,7 @@ usage(void)
 {
 	fprintf(stderr, "usage: pause-writer --scenario NAME --resource NAME --dsn DSN --history FILE"
 			" --who NAME\n  (--url URL --ca F --cert F --key F --ttl S | --token T)"
-			" [--gate F] [--wait S]\n  [--seconds N --locks N] [--table T --row JSON --change JSON]\n");
+			" [--gate F] [--wait S]\n  [--seconds N --locks N --stop-file F] [--table T --row JSON --change JSON]\n");
 	exit(64);
 }
 
@@ -50,6 +50,7 @@ set_option(writer *w, int option)
 		case 'l': w->nlocks = atoi(optarg); break;
 		case 'b': w->table = optarg; break;
 		case 'R': w->row = optarg; break;
+		case 'S': w->stop_file = optarg; break;
 		case 'C': w->change = optarg; break;
 		default: usage();
 	}
@@ -65,6 +66,7 @@ read_options(writer *w, int argc, char **argv)
 		{"ttl", 1, NULL, 't'}, {"token", 1, NULL, 'T'}, {"gate", 1, NULL, 'g'},
 		{"wait", 1, NULL, 'w'}, {"seconds", 1, NULL, 'n'}, {"locks", 1, NULL, 'l'},
 		{"table", 1, NULL, 'b'}, {"row", 1, NULL, 'R'}, {"change", 1, NULL, 'C'},
+		{"stop-file", 1, NULL, 'S'},
 		{NULL, 0, NULL, 0}
 	};
 	int			option;

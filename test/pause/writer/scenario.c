@@ -120,7 +120,7 @@ fresh_session(writer *w)
 	return lock_open(w);
 }
 
-/* Takes the locks in turn until its time is over. */
+/* Takes one lock after another until its time is over or it is told to end. */
 static int
 loop(writer *w)
 {
@@ -129,7 +129,7 @@ loop(writer *w)
 	char		name[200];
 
 	w->resource = name;
-	while (clock_us() < until)
+	while (clock_us() < until && !(w->stop_file && access(w->stop_file, F_OK) == 0))
 	{
 		snprintf(name, sizeof name, "%s-%d", base, rand_r(&w->seed) % w->nlocks + 1);
 		if (PQstatus(w->conn) != CONNECTION_OK && !db_connect(w))
@@ -148,9 +148,24 @@ loop(writer *w)
 	return DONE;
 }
 
+/* Writes under a token it was given: accepted or refused is for the caller to judge. */
+static int
+write_once(writer *w, bool present)
+{
+	fate		f = NOT_DONE;
+
+	if (!present || db_present(w) == ACCEPTED)
+		f = db_write(w, false);
+	return f == ACCEPTED ? WRITE_ACCEPTED : f == REFUSED_STALE ? DONE : TROUBLE;
+}
+
 int
 run_scenario(writer *w)
 {
+	if (strcmp(w->scenario, "write") == 0)
+		return write_once(w, true);
+	if (strcmp(w->scenario, "stale-write") == 0)
+		return write_once(w, false);
 	if (strcmp(w->scenario, "between") == 0)
 		return pause_between(w);
 	if (strcmp(w->scenario, "open-read") == 0)

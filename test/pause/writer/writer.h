@@ -33,6 +33,7 @@ typedef struct writer
 	const char *gate;			/* file: go on once it exists */
 	int			wait_s;			/* for the lock */
 	int			seconds;		/* how long a loop goes on */
+	const char *stop_file;		/* a loop ends once it exists */
 	int			nlocks;			/* a loop takes resource-1 .. resource-N in turn */
 	unsigned	seed;
 } writer;
