@@ -231,6 +231,10 @@ static struct MHD_Daemon *
 start_lane(const char *path, unsigned flags, unsigned limit, unsigned pool)
 {
 	int			fd = listen_on(path);
+	struct MHD_OptionItem threads[] = {
+		{pool ? MHD_OPTION_THREAD_POOL_SIZE : MHD_OPTION_END, pool, NULL},
+		{MHD_OPTION_END, 0, NULL}
+	};
 
 	if (fd < 0)
 		return NULL;
@@ -239,7 +243,7 @@ start_lane(const char *path, unsigned flags, unsigned limit, unsigned pool)
 							MHD_OPTION_NOTIFY_COMPLETED, forget_request, NULL,
 							MHD_OPTION_CONNECTION_LIMIT, limit,
 							MHD_OPTION_CONNECTION_TIMEOUT, (unsigned) IDLE_TIMEOUT_S,
-							MHD_OPTION_THREAD_POOL_SIZE, pool,
+							MHD_OPTION_ARRAY, threads,
 							MHD_OPTION_END);
 }
 

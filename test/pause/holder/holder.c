@@ -237,3 +237,9 @@ lf_holder_renewals_shed(const lf_holder *h)
 {
 	return h->renewals_shed;
 }
+
+int
+lf_holder_renewals_failed(const lf_holder *h)
+{
+	return h->renewals_failed;
+}

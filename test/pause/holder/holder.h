@@ -79,7 +79,8 @@ extern lf_state lf_holder_check(lf_holder *h);
 
 extern const char *lf_holder_session(const lf_holder *h);
 extern const char *lf_holder_message(const lf_holder *h);	/* of the last failure */
-extern int	lf_holder_renewals_shed(const lf_holder *h);
+extern int	lf_holder_renewals_shed(const lf_holder *h);	/* told to come again later */
+extern int	lf_holder_renewals_failed(const lf_holder *h);	/* for whatever reason */
 
 /* Milliseconds until the next attempt: full jitter, doubling, and never past the
  * next renewal, so that a holder's attempts are never its reason to be late. */

@@ -24,6 +24,7 @@ struct lf_holder
 	int64_t		deadline;		/* when it becomes fenced by itself */
 	int64_t		next_renewal;
 	int			renewals_shed;
+	int			renewals_failed;
 	bool		closing;
 	int			retry_after_ms; /* what the service last asked for, or 0 */
 	char		message[200];

@@ -95,6 +95,7 @@ note_renewal(lf_holder *h, lf_result result, int64_t sent, int *failures)
 	}
 	if (result == LF_BUSY)
 		h->renewals_shed++;
+	h->renewals_failed++;
 	h->state = LF_STOPPING;
 	/* quickly again, in a full-jitter back-off that the deadline cuts off */
 	h->next_renewal = now + rand_r(&h->seed) % (50000 << (*failures < 5 ? *failures : 5));

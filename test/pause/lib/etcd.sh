@@ -24,7 +24,7 @@ quorum_plan() {
 # etcdctl, from where the quorum can be reached.
 ectl() {
 	local inside=()
-	[ "$QUORUM_IN" = loopback ] || inside=(in_hub)
+	[ "$QUORUM_IN" = loopback ] || inside=(ip netns exec "$NS-hub")
 	ETCDCTL_API=3 "${inside[@]}" etcdctl --endpoints "$ENDPOINTS" "$@"
 }
 
@@ -33,7 +33,7 @@ quorum_start() {
 	local m inside
 	for m in "${MEMBERS[@]}"; do
 		inside=()
-		[ "$QUORUM_IN" = loopback ] || inside=(in_member "$m")
+		[ "$QUORUM_IN" = loopback ] || inside=(ip netns exec "$NS-m$m")
 		spawn "etcd-$m" "${inside[@]}" "${unprivileged[@]}" etcd --name "m$m" --data-dir "$WORK/etcd-$m" \
 			--listen-client-urls "${CLIENT_URL[m]}" --advertise-client-urls "${CLIENT_URL[m]}" \
 			--listen-peer-urls "${PEER_URL[m]}" --initial-advertise-peer-urls "${PEER_URL[m]}" \

@@ -7,7 +7,6 @@ NETNS_MADE=
 
 member_address() { echo "10.77.0.$1"; }
 in_hub() { ip netns exec "$NS-hub" "$@"; }
-in_member() { local m=$1; shift; ip netns exec "$NS-m$m" "$@"; }
 
 # netns_possible: may this machine's user create them?  The reason is left in NETNS_PROBLEM.
 netns_possible() {

@@ -14,7 +14,7 @@ service_certs() {
 # arbiter_start [OPTION...]: in the hub where the quorum is in namespaces.
 arbiter_start() {
 	local inside=()
-	[ "$QUORUM_IN" = loopback ] || inside=(in_hub)
+	[ "$QUORUM_IN" = loopback ] || inside=(ip netns exec "$NS-hub")
 	spawn arbiter "${inside[@]}" "${unprivileged[@]}" "$BUILD/pause-arbiter" \
 		--etcd "${CLIENT_URL[1]}" --etcd "${CLIENT_URL[2]}" --etcd "${CLIENT_URL[3]}" \
 		--work-socket "$WORK/work.sock" --renew-socket "$WORK/renew.sock" \
@@ -149,10 +149,4 @@ service_stop() {
 	arbiter_stop
 	quorum_stop
 	rm -f "$WORK/arbiter.state"
-}
-
-# service_stat NAME: a counter of the arbiter.
-service_stat() {
-	call "$ADMIN" /v1/stats
-	field "$1"
 }

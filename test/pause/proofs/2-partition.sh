@@ -73,7 +73,8 @@ judge_partition() {
 	local h=$1 gap ambiguous applied text
 	WRONG=()
 	gap=$(longest_gap "$h")
-	ambiguous=$(service_stat ambiguous)
+	call "$ADMIN" /v1/stats
+	ambiguous=$(field ambiguous)
 	applied=$(field ambiguous_applied)
 	note "$h" arbiter ambiguous ok n:="$ambiguous" applied:="$applied"
 	text="$ROUNDS cuts, $(grants "$h") grants, longest gap $(seconds_between 0 "$gap") s"
