@@ -132,6 +132,9 @@ typedef struct look
 
 extern etcd_result look_up(const char *resource, int64_t session, look *seen);
 extern void look_free(look *seen);
+
+/* fresh.c: a look at the epoch that began after the call, shared by whoever waits. */
+extern etcd_result fresh_epoch(int64_t *epoch);
 extern bool look_is_ours(const look *seen, const char *identity);
 
 /* ---- reply.c ---- */

@@ -3,13 +3,16 @@
  *	  A session is an etcd lease with an owner; every hold hangs on it.
  */
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "arbiter.h"
 
 #define MIN_TTL_S 2
 #define MAX_TTL_S 3600
 #define PAUSE_US 20000
+#define KNOWN_SESSIONS 16384
 
 static etcd_result
 grant_lease(int64_t ttl, int64_t *lease)
@@ -92,13 +95,81 @@ keep_alive(int64_t lease, int64_t *ttl)
 	return result;
 }
 
+/*
+ * Whose a session is does not change, and an advance of the epoch ends it: so an
+ * owner read under the present epoch need not be read again.
+ */
+typedef struct known_session
+{
+	int64_t		id;
+	int64_t		epoch;
+	char		identity[MAX_IDENTITY + 1];
+} known_session;
+
+static known_session known[KNOWN_SESSIONS];
+static pthread_mutex_t known_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static known_session *
+slot_of(int64_t session)
+{
+	return &known[((uint64_t) session * UINT64_C(0x9e3779b97f4a7c15) >> 32) % KNOWN_SESSIONS];
+}
+
+static bool
+is_known(int64_t session, int64_t epoch, const char *identity)
+{
+	known_session *slot = slot_of(session);
+	bool		good;
+
+	pthread_mutex_lock(&known_mutex);
+	good = slot->id == session && slot->epoch == epoch && strcmp(slot->identity, identity) == 0;
+	pthread_mutex_unlock(&known_mutex);
+	return good;
+}
+
+static void
+remember(int64_t session, int64_t epoch, const char *identity)
+{
+	known_session *slot = slot_of(session);
+
+	pthread_mutex_lock(&known_mutex);
+	slot->id = session;
+	slot->epoch = epoch;
+	snprintf(slot->identity, sizeof slot->identity, "%s", identity);
+	pthread_mutex_unlock(&known_mutex);
+}
+
+typedef enum owner
+{
+	OURS, NOT_OURS, NOBODYS
+} owner;
+
 static etcd_result
-renew_once(int64_t session, int64_t *ttl, look *seen)
+find_owner(int64_t session, const char *identity, owner *whose)
+{
+	int64_t		epoch;
+	look		seen;
+	etcd_result result = fresh_epoch(&epoch);
+
+	*whose = OURS;
+	if (result != ETCD_OK || is_known(session, epoch, identity))
+		return result;
+	result = look_up(NULL, session, &seen);
+	if (result != ETCD_OK)
+		return result;
+	*whose = !seen.session.found ? NOBODYS : look_is_ours(&seen, identity) ? OURS : NOT_OURS;
+	if (*whose == OURS)
+		remember(session, seen.epoch.epoch, identity);
+	look_free(&seen);
+	return result;
+}
+
+static etcd_result
+renew_once(int64_t session, const char *identity, int64_t *ttl, owner *whose)
 {
 	etcd_result result = keep_alive(session, ttl);
 
-	/* linearizable, so that a restored cluster cannot renew what it revived */
-	return result == ETCD_OK ? look_up(NULL, session, seen) : result;
+	return result == ETCD_OK ? find_owner(session, identity, whose) : result;
 }
 
 reply
@@ -107,30 +178,25 @@ session_renew(const char *identity, json_t *in)
 	int64_t		until = clock_us() + conf.deadline_ms * INT64_C(1000);
 	int64_t		session;
 	int64_t		ttl = 0;
-	look		seen;
+	owner		whose = NOBODYS;
 	etcd_result result;
 	reply		bad;
-	bool		found;
-	bool		ours;
 
 	if (!input_id(in, "session", &session, &bad))
 		return bad;
-	while ((result = renew_once(session, &ttl, &seen)) != ETCD_OK && clock_us() < until)
+	while ((result = renew_once(session, identity, &ttl, &whose)) != ETCD_OK && clock_us() < until)
 		sleep_us(PAUSE_US);
 	if (result != ETCD_OK)
 	{
 		count(COUNT_RENEWAL_FAILED);
 		return reply_for(ETCD_UNSENT);
 	}
-	found = seen.session.found && ttl > 0;
-	ours = look_is_ours(&seen, identity);
-	look_free(&seen);
-	if (!found)
+	if (whose == NOBODYS || ttl <= 0)
 	{
 		count(COUNT_RENEWAL_GONE);
 		return reply_error(410, "session_gone", "the session is over");
 	}
-	if (!ours)
+	if (whose == NOT_OURS)
 		return reply_error(403, "not_yours", "the session belongs to another identity");
 	count(COUNT_RENEWED);
 	return reply_ok(json_pack("{s:I}", "ttl", (json_int_t) ttl));

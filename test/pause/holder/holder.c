@@ -39,7 +39,8 @@ result_of(int status, const char *code)
 }
 
 lf_result
-lf_ask(lf_holder *h, fetch *f, const char *path, json_t *body, long timeout_ms, json_t **answer)
+lf_ask_with(lf_holder *h, fetch *f, const char *path, json_t *body, long timeout_ms,
+			json_t **answer)
 {
 	char		url[512];
 	fetch_answer got;
@@ -66,6 +67,17 @@ lf_ask(lf_holder *h, fetch *f, const char *path, json_t *body, long timeout_ms, 
 	return result;
 }
 
+static lf_result
+ask(lf_holder *h, const char *path, json_t *body, long timeout_ms, json_t **answer)
+{
+	lf_result	result;
+
+	pthread_mutex_lock(&h->asking_mutex);
+	result = lf_ask_with(h, h->asking, path, body, timeout_ms, answer);
+	pthread_mutex_unlock(&h->asking_mutex);
+	return result;
+}
+
 static bool
 open_session(lf_holder *h)
 {
@@ -75,7 +87,7 @@ open_session(lf_holder *h)
 	const char *session = NULL;
 	int			ttl = 0;
 
-	lf_ask(h, h->asking, "/v1/session", body, ASK_TIMEOUT_MS, &answer);
+	ask(h, "/v1/session", body, ASK_TIMEOUT_MS, &answer);
 	json_decref(body);
 	if (answer && json_unpack(answer, "{s:s, s:i}", "session", &session, "ttl", &ttl) == 0)
 	{
@@ -97,6 +109,7 @@ free_holder(lf_holder *h)
 	fetch_close(h->renewing);
 	pthread_cond_destroy(&h->wake);
 	pthread_mutex_destroy(&h->mutex);
+	pthread_mutex_destroy(&h->asking_mutex);
 	free(h);
 }
 
@@ -110,6 +123,7 @@ new_holder(const lf_options *options)
 	h->options = *options;
 	h->asking = fetch_open(&identity);
 	h->renewing = fetch_open(&identity);
+	pthread_mutex_init(&h->asking_mutex, NULL);
 	pthread_mutex_init(&h->mutex, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -153,7 +167,7 @@ lf_holder_try(lf_holder *h, const char *resource, const char *request, int wait_
 	json_t	   *body = json_pack("{s:s, s:s, s:s, s:i}", "session", h->session,
 								 "resource", resource, "request", request, "wait_ms", wait_ms);
 	json_t	   *answer = NULL;
-	lf_result	result = lf_ask(h, h->asking, "/v1/acquire", body, ASK_TIMEOUT_MS + wait_ms, &answer);
+	lf_result	result = ask(h, "/v1/acquire", body, ASK_TIMEOUT_MS + wait_ms, &answer);
 
 	json_decref(body);
 	if (result == LF_OK &&
@@ -215,7 +229,7 @@ lf_holder_release(lf_holder *h, const char *resource, int64_t token)
 	snprintf(text, sizeof text, "%" PRId64, token);
 	body = json_pack("{s:s, s:s, s:s}", "session", h->session, "resource", resource,
 					 "token", text);
-	result = lf_ask(h, h->asking, "/v1/release", body, ASK_TIMEOUT_MS, NULL);
+	result = ask(h, "/v1/release", body, ASK_TIMEOUT_MS, NULL);
 	json_decref(body);
 	return result;
 }

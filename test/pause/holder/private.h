@@ -15,8 +15,9 @@ struct lf_holder
 	lf_options	options;
 	char		session[32];
 	int64_t		ttl_us;
-	fetch	   *asking;			/* used by the caller's thread */
-	fetch	   *renewing;		/* used by the renewal thread */
+	fetch	   *asking;			/* its connection is the renewal's too, while it is idle: */
+	pthread_mutex_t asking_mutex;	/* a handshake costs more than a renewal */
+	fetch	   *renewing;		/* for when it is not */
 	pthread_t	thread;
 	pthread_mutex_t mutex;		/* protects what follows */
 	pthread_cond_t wake;
@@ -32,8 +33,8 @@ struct lf_holder
 };
 
 /* The service's answer to path, with what the status means. */
-extern lf_result lf_ask(lf_holder *h, fetch *f, const char *path, json_t *body,
-						long timeout_ms, json_t **answer);
+extern lf_result lf_ask_with(lf_holder *h, fetch *f, const char *path, json_t *body,
+							 long timeout_ms, json_t **answer);
 
 /* renew.c */
 extern int	lf_renewal_start(lf_holder *h);

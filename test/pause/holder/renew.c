@@ -72,9 +72,14 @@ ask_renewal(lf_holder *h, int64_t sent, int64_t deadline)
 	json_t	   *body = json_pack("{s:s}", "session", h->session);
 	int64_t		room = (deadline - sent) / 1000;
 	int64_t		third = h->ttl_us / 3000;
+	bool		idle = pthread_mutex_trylock(&h->asking_mutex) == 0;
 	lf_result	result;
 
-	result = lf_ask(h, h->renewing, "/v1/renew", body, room < third ? room : third, NULL);
+	/* an acquire that waits must not make a renewal wait */
+	result = lf_ask_with(h, idle ? h->asking : h->renewing, "/v1/renew", body,
+						 room < third ? room : third, NULL);
+	if (idle)
+		pthread_mutex_unlock(&h->asking_mutex);
 	json_decref(body);
 	return result;
 }

@@ -134,7 +134,7 @@ static void
 hold(client *c, lf_holder *h)
 {
 	while (!atomic_load(&c->swarm->over) && lf_holder_check(h) != LF_FENCED)
-		sleep_us(500000);
+		sleep_us(1000000);
 }
 
 void *
