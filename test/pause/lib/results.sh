@@ -80,3 +80,15 @@ print_table() {
 			rule()
 		}' "$OUT/results.tsv"
 }
+
+# What the report says of the run itself.
+write_facts() {
+	{
+		printf 'run\t%s, scale %s\n' "$(date -u '+%Y-%m-%d %H:%M UTC')" "$SCALE"
+		printf 'lease\t%s s; a holder is stopped for %s s; %s clients in the storm\n' "$TTL" "$STOP" "$CLIENTS"
+		printf 'lockfence\t%s\n' "$(sql "SELECT extversion FROM pg_extension WHERE extname = 'lockfence'")"
+		printf 'PostgreSQL\t%s\n' "$(sql 'SHOW server_version')"
+		printf 'etcd\t%s, three members\n' "$(etcd --version | sed -n 's/^etcd Version: //p')"
+		printf 'machine\t%s processors, Linux %s\n' "$(nproc)" "$(uname -r)"
+	} >"$OUT/facts.tsv"
+}

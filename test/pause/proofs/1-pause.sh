@@ -6,7 +6,6 @@
 proof_1() {
 	say "proof 1: pauses of $STOP s with a lease of $TTL s"
 	service_start loopback
-	export ETCDCTL_ENDPOINTS=$ENDPOINTS
 	P1=()
 	if [ -n "$TABLE" ]; then
 		# one table, one row: the variants take turns
@@ -67,7 +66,7 @@ start_client() {
 		[ "$scenario" = successor ] || scenario=between
 		writer_args "$v" "$who" "$scenario" "$4"
 		note "$history" "$who" acquire call id="$who-a1" lock="$(resource_of "$v")"
-		spawn_as_user "1-$v-$who" env SENT="$("$BUILD/pause-note" -)" TTL="$TTL" \
+		spawn_as_user "1-$v-$who" env ETCDCTL_ENDPOINTS="$ENDPOINTS" SENT="$("$BUILD/pause-note" -)" TTL="$TTL" \
 			etcdctl lock --ttl "$TTL" "/other/$v" -- "$SRC/test/pause/lib/etcdctl-child" \
 			"$history" "$who" "$(resource_of "$v")" "$who-a1" "$BUILD/pause-note" "${W[@]}"
 	else
