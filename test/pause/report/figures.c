@@ -41,7 +41,7 @@ draw_belief(const figure *f, int lane, const hold *h)
 {
 	if (!h->lapsed || h->knows <= h->end)
 		return;
-	svg_bar(f, lane, h->end, h->knows, "#f3c9c9", "believes it still holds it",
+	svg_bar(f, lane, h->end, h->knows, "#b5504c", "believes that it still holds the lock",
 			"the lease is over and another was granted; the holder cannot know");
 }
 
@@ -55,7 +55,11 @@ figure_pause(FILE *out, const story *s)
 		if (strcmp(s->spans[i].what, "stop") == 0)
 			f.zero = s->spans[i].start;
 	f.t0 = f.zero - 2 * SECOND;
+	fputs("<p class='caption'>0 s is the moment at which the holder is stopped; hatched, it does not run.</p>", out);
 	svg_begin(&f, "who held the lock, who was stopped, and which writes were accepted");
+	for (int i = 0; i < s->nspans; i++)
+		if (strcmp(s->spans[i].what, "stop") == 0)
+			svg_stopped(&f, svg_lane(&f, s->spans[i].who), s->spans[i].start, s->spans[i].end);
 	for (int i = 0; i < s->nholds; i++)
 	{
 		int			lane = svg_lane(&f, s->holds[i].who);
@@ -63,8 +67,6 @@ figure_pause(FILE *out, const story *s)
 		draw_hold(&f, lane, &s->holds[i], lane == 0 ? "#4c78a8" : "#5e9c76");
 		draw_belief(&f, lane, &s->holds[i]);
 	}
-	for (int i = 0; i < s->nspans; i++)
-		svg_stopped(&f, svg_lane(&f, s->spans[i].who), s->spans[i].start, s->spans[i].end);
 	for (int i = 0; i < s->nmarks; i++)
 		svg_mark(&f, svg_lane(&f, s->marks[i].who), &s->marks[i]);
 	svg_end(&f);
@@ -134,6 +136,16 @@ figure_partition(FILE *out, const story *s)
 	}
 }
 
+/* Until the write of before the disaster was refused. */
+static int64_t
+end_of_aftermath(const story *s, int64_t t)
+{
+	for (int i = 0; i < s->nmarks; i++)
+		if (s->marks[i].kind == MARK_REFUSED && s->marks[i].t > t)
+			return s->marks[i].t + SECOND / 2;
+	return t + SECOND;
+}
+
 /* Each disaster from close by: what was held, the sealed time, the first grant after. */
 void
 figure_restore(FILE *out, const story *s)
@@ -148,7 +160,7 @@ figure_restore(FILE *out, const story *s)
 		if (strcmp(s->spans[i].what, "sealed") != 0)
 			continue;
 		f.t0 = s->spans[i].start - SECOND;
-		f.t1 = s->spans[i].end + SECOND;
+		f.t1 = end_of_aftermath(s, s->spans[i].end);
 		fputs("<p class='caption'>", out);
 		svg_text(out, s->spans[i].why);
 		fputs("</p>", out);
@@ -182,7 +194,7 @@ figure_legend(FILE *out)
 		{MARK_REFUSED, "write refused (LF001)"},
 		{MARK_PRESENT, "token presented"},
 		{MARK_FENCE, "onFence"},
-		{MARK_ENDED, "transaction ended"},
+		{MARK_ENDED, "found its transaction ended"},
 		{MARK_DENIED, "not granted: sealed"},
 	};
 

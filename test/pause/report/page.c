@@ -21,7 +21,7 @@ static const char style[] =
 ".name{text-anchor:end;fill:#333}.bar{stroke:#fff;stroke-width:.6}.inbar{fill:#fff;font-size:11.5px}"
 ".bandname{fill:#555;font-size:11px}.cut{fill:#f2b8b5;fill-opacity:.45}.sealed{fill:#f6d98b;fill-opacity:.4}"
 ".event{stroke:#444;stroke-dasharray:4 3}.stopped{fill:url(#stopped);stroke:#444;stroke-width:1}"
-".stoppedname{text-anchor:middle;font-weight:600;paint-order:stroke;stroke:#fff;stroke-width:5px}"
+".stoppedname{font-weight:600;fill:#333}.belief{fill:#7a1f1f;font-size:11.5px}"
 ".accepted{fill:#1a7f37;stroke:#fff;stroke-width:1}.refused{fill:none;stroke:#cf222e;stroke-width:3.2}"
 ".present{fill:#0b57d0;stroke:#fff;stroke-width:1}.fence{fill:#e36209;stroke:#fff;stroke-width:1}"
 ".ended{fill:#8250df;stroke:#fff;stroke-width:1}.denied{fill:#fff;stroke:#9a6700;stroke-width:2}"

@@ -171,9 +171,9 @@ svg_bar(const figure *f, int lane, int64_t start, int64_t end, const char *fill,
 			width < 1 ? 1 : width, f->lane_height / 2, fill);
 	draw_tip(f, tip);
 	fputs("</rect>", f->out);
-	if (label && width > 7.0 * strlen(label))
+	if (label && width > 16 + 6.2 * strlen(label))
 	{
-		fprintf(f->out, "<text class='inbar' x='%.1f' y='%d'>", x + 5, y + f->lane_height / 4 + 4);
+		fprintf(f->out, "<text class='inbar' x='%.1f' y='%d'>", x + 16, y + f->lane_height / 4 + 4);
 		svg_text(f->out, label);
 		fputs("</text>", f->out);
 	}
@@ -190,8 +190,7 @@ svg_stopped(const figure *f, int lane, int64_t start, int64_t end)
 		return;
 	fprintf(f->out, "<rect class='stopped' x='%.1f' y='%d' width='%.1f' height='%d'/>"
 			"<text class='stoppedname' x='%.1f' y='%d'>stopped for %.1f s</text>\n",
-			x, y + 4, svg_x(f, end) - x, f->lane_height - 8,
-			(x + svg_x(f, end)) / 2, y + f->lane_height / 2 + 5, (end - start) / 1e6);
+			x, y + 2, svg_x(f, end) - x, f->lane_height - 4, x, TOP - 8, (end - start) / 1e6);
 }
 
 static const char *const shapes[MARK_KINDS] = {
@@ -205,7 +204,7 @@ static const char *const shapes[MARK_KINDS] = {
 
 static const char *const mark_words[MARK_KINDS] = {
 	"write accepted", "write REFUSED as stale", "token presented and committed",
-	"the holder was told to stop (onFence)", "the transaction was ended by the fence",
+	"the holder was told to stop (onFence)", "found its transaction ended by the fence",
 	"not granted: the service is sealed"
 };
 
@@ -227,5 +226,6 @@ svg_mark(const figure *f, int lane, const mark *m)
 			 *m->code ? ", " : "", m->code);
 	fprintf(f->out, shapes[m->kind], svg_x(f, m->t), y);
 	draw_tip(f, tip);
+	/* the end of a shape is the end of its element */
 	fputs(m->kind == MARK_ACCEPTED ? "</circle>\n" : "</path>\n", f->out);
 }
