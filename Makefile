@@ -38,4 +38,8 @@ $(CURDIR)/src:
 matrix:
 	$(HERE)test/matrix/run
 
-.PHONY: matrix
+# The proofs against a real etcd quorum: docs/pause-kit.md.  SCALE=dev takes three minutes.
+pause:
+	$(HERE)scripts/pause --scale $(or $(SCALE),full)
+
+.PHONY: matrix pause

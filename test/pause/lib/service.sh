@@ -126,7 +126,7 @@ call() {
 }
 
 # field NAME: of the last answer.
-field() { jq -r --arg f "$1" '.[$f] // "" | tostring' <<<"$CALL_BODY"; }
+field() { jq -r --arg f "$1" '.[$f] | if . == null then "" else tostring end' <<<"$CALL_BODY"; }
 
 # epoch_first: a new cluster serves nothing until an operator says which epoch begins.
 epoch_first() {
