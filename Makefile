@@ -1,5 +1,5 @@
 # lockfence: a PGXS extension.  `make`, `make install`, `make installcheck`.
-# `make check` needs nothing installed, `make matrix` tests every PostgreSQL version supported.
+# `scripts/test` runs every test without installing it; `make memcheck` and `make matrix` are the slower ones.
 EXTENSION = lockfence
 MODULE_big = lockfence
 
@@ -20,26 +20,26 @@ PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 
 REGRESS = $(patsubst sql/%.sql,%,$(filter-out $(DATA),$(SQL)))
-REGRESS_OPTS = --load-extension=lockfence
+REGRESS_OPTS = --load-extension=lockfence --encoding=UTF8 --no-locale
 
 # PostgreSQL 13 does not install pg_isolation_regress.
 ifneq ($(wildcard $(dir $(PGXS))../test/isolation/pg_isolation_regress),)
 ISOLATION = $(sort $(basename $(notdir $(wildcard $(HERE)test/isolation/specs/*.spec))))
-ISOLATION_OPTS = --inputdir=$(srcdir)/test/isolation --load-extension=lockfence
+ISOLATION_OPTS = --inputdir=$(srcdir)/test/isolation --load-extension=lockfence --encoding=UTF8 --no-locale
 endif
 
 include $(PGXS)
 
 # An out-of-tree build has no src/ to put objects in.
-$(OBJS) $(OBJS:.o=.bc): | $(CURDIR)/src
+$(OBJS) $(OBJS:.o=.bc): $(wildcard $(HERE)src/*.h) | $(CURDIR)/src
 $(CURDIR)/src:
 	mkdir -p $@
 
-matrix:
-	$(HERE)test/matrix/run
+matrix memcheck:
+	$(HERE)test/$@/run
 
 # The proofs against a real etcd quorum: docs/pause-kit.md.  SCALE=dev takes three minutes.
 pause:
 	$(HERE)scripts/pause --scale $(or $(SCALE),full)
 
-.PHONY: matrix pause
+.PHONY: matrix memcheck pause

@@ -58,7 +58,8 @@ need_packages() {
 	no_cluster=/etc/postgresql-common/createcluster.d/lockfence.conf
 	as_root mkdir -p "${no_cluster%/*}"
 	echo 'create_main_cluster = false' | as_root tee "$no_cluster" >/dev/null
-	DEBIAN_FRONTEND=noninteractive as_root apt-get -qq -y --no-install-recommends install "${missing[@]}" \
+	DEBIAN_FRONTEND=noninteractive as_root apt-get -qq -y -o DPkg::Lock::Timeout=300 \
+		--no-install-recommends install "${missing[@]}" \
 		</dev/null >"$WORK/apt.log" 2>&1 || { cat "$WORK/apt.log" >&2; die "could not install ${missing[*]}"; }
 	as_root rm "$no_cluster"
 }
@@ -84,7 +85,7 @@ find_postgres() {
 			[ -n "$version" ] || { refresh_packages; version=$(default_version); }
 		fi
 		[ -n "$version" ] || die 'found no package called postgresql'
-		need_packages gcc make "postgresql-$version" "postgresql-server-dev-$version" libipc-run-perl
+		need_packages gcc make perl "postgresql-$version" "postgresql-server-dev-$version" libipc-run-perl
 		PG_CONFIG=/usr/lib/postgresql/$version/bin/pg_config
 	fi
 	PG_MAJOR=$("$PG_CONFIG" --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')
@@ -136,7 +137,7 @@ copy_tree() {
 build_extension() {
 	local werror=()
 	[ "${CI-}" != true ] || werror=(COPT=-Werror)
-	as_user make -s -j2 -C "$SRC" PG_CONFIG="$PG_CONFIG" DESTDIR="$WORK/server" "${werror[@]}" "$@" all install >"$WORK/build.log" 2>&1 ||
+	as_user make -s -k -j2 -C "$SRC" PG_CONFIG="$PG_CONFIG" DESTDIR="$WORK/server" "${werror[@]}" "$@" all install >"$WORK/build.log" 2>&1 ||
 		{ cat "$WORK/build.log" >&2; die 'the extension does not build'; }
 	grep -B1 -A4 'warning:' "$WORK/build.log" >&2 || true
 }

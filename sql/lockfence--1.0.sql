@@ -394,8 +394,9 @@ $$;
 COMMENT ON FUNCTION lockfence._check_placeholders(regclass, text, name) IS
 'raises an error if a resource template cannot be filled in from the table''s columns';
 
--- Adds the column, which rewrites nothing, or checks the one that is there.
-CREATE FUNCTION lockfence._provide_token_column(target regclass, token_column name)
+-- The column has to be fit on every table of the family: a partition or child
+-- may have a default of its own.
+CREATE FUNCTION lockfence._check_token_column(member regclass, token_column name)
 RETURNS void
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -404,29 +405,42 @@ DECLARE
 	attribute pg_attribute;
 BEGIN
 	SELECT * INTO attribute FROM pg_attribute
-	WHERE attrelid = target AND attname = token_column AND NOT attisdropped;
-	IF NOT FOUND THEN
-		EXECUTE format('ALTER TABLE %s ADD COLUMN %I lockfence.fence_token', target, token_column);
-		RETURN;
-	END IF;
+	WHERE attrelid = member AND attname = token_column AND NOT attisdropped;
 	IF attribute.attnum < 0 OR attribute.atttypid NOT IN
 		('bigint'::regtype, 'lockfence.fence_token'::regtype) THEN
-		PERFORM lockfence._refuse_target(target,
+		PERFORM lockfence._refuse_target(member,
 			format('Column "%s" is of type %s.', token_column,
 				format_type(attribute.atttypid, attribute.atttypmod)),
 			'A token column is of type lockfence.fence_token or bigint; name another one.');
 	END IF;
 	IF attribute.attgenerated <> '' THEN
-		PERFORM lockfence._refuse_target(target,
+		PERFORM lockfence._refuse_target(member,
 			format('Column "%s" is a generated column, which is not yet computed when the fence decides.',
 				token_column),
 			'Name another token column.');
 	END IF;
 	IF attribute.attidentity <> '' OR attribute.atthasdef THEN
-		PERFORM lockfence._refuse_target(target,
+		PERFORM lockfence._refuse_target(member,
 			format('Column "%s" has a default, which would present a token that nobody holds.', token_column),
 			'Drop the default, or name another token column.');
 	END IF;
+END
+$$;
+COMMENT ON FUNCTION lockfence._check_token_column(regclass, name) IS
+'raises LF009 with the reason if a table''s column cannot hold its tokens';
+
+-- Adding the column rewrites nothing.
+CREATE FUNCTION lockfence._provide_token_column(target regclass, token_column name)
+RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	IF NOT EXISTS (SELECT FROM pg_attribute
+		WHERE attrelid = target AND attname = token_column AND NOT attisdropped) THEN
+		EXECUTE format('ALTER TABLE %s ADD COLUMN %I lockfence.fence_token', target, token_column);
+	END IF;
+	PERFORM lockfence._check_token_column(member, token_column) FROM lockfence._family(target);
 END
 $$;
 COMMENT ON FUNCTION lockfence._provide_token_column(regclass, name) IS
@@ -702,12 +716,12 @@ AS 'MODULE_PATHNAME', 'lockfence_reset_mark';
 COMMENT ON FUNCTION lockfence._reset_mark(text, lockfence.fence_token) IS
 'sets a mark to the token, up or down; returns the mark before, or null';
 
-CREATE FUNCTION lockfence._fold_mark(resource text)
-RETURNS bigint
+CREATE FUNCTION lockfence._fold_mark(resource text, token lockfence.fence_token)
+RETURNS boolean
 LANGUAGE c VOLATILE STRICT
 AS 'MODULE_PATHNAME', 'lockfence_fold_mark';
-COMMENT ON FUNCTION lockfence._fold_mark(text) IS
-'removes a mark that no transaction holds; returns it, or null where it was left';
+COMMENT ON FUNCTION lockfence._fold_mark(text, lockfence.fence_token) IS
+'removes a mark that still is the token and that no transaction holds; returns whether it did';
 
 CREATE FUNCTION lockfence._log(action text, resource text, before bigint, after bigint, reason text)
 RETURNS void
@@ -834,7 +848,6 @@ AS $$
 DECLARE
 	current_epoch bigint := (SELECT value FROM lockfence.state WHERE name = 'epoch');
 	old_mark record;
-	token bigint;
 	new_floor bigint;
 	folded bigint := 0;
 BEGIN
@@ -845,14 +858,13 @@ BEGIN
 	LOCK TABLE lockfence.state IN SHARE ROW EXCLUSIVE MODE;
 	SELECT value INTO new_floor FROM lockfence.state WHERE name = 'floor';
 	FOR old_mark IN
-		SELECT m.resource FROM lockfence.mark m
+		SELECT m.resource, m.token FROM lockfence.mark m
 		WHERE m.advanced_at < now() - older_than
 			AND (current_epoch IS NULL OR lockfence.token_epoch(m.token) <= current_epoch)
 		ORDER BY m.resource
 	LOOP
-		token := lockfence._fold_mark(old_mark.resource);
-		IF token IS NOT NULL THEN
-			new_floor := greatest(new_floor, token);
+		IF lockfence._fold_mark(old_mark.resource, old_mark.token) THEN
+			new_floor := greatest(new_floor, old_mark.token);
 			folded := folded + 1;
 		END IF;
 	END LOOP;
@@ -864,12 +876,12 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION lockfence.prune(interval) IS
-'folds marks that were last advanced longer ago into the floor, which then stands for every resource without a mark; returns how many. Marks that a transaction holds, or of an epoch after the current one, stay. Choose an age well above the longest lease';
+'folds marks that were last advanced longer ago into the floor, which then stands for every resource without a mark; returns how many. Marks that a transaction holds, or of an epoch after the current one, stay. Choose an age well above the longest time that one grant is held: renewals advance nothing';
 
 REVOKE ALL ON FUNCTION
 	lockfence._raise_mark(text, lockfence.fence_token),
 	lockfence._reset_mark(text, lockfence.fence_token),
-	lockfence._fold_mark(text),
+	lockfence._fold_mark(text, lockfence.fence_token),
 	lockfence._log(text, text, bigint, bigint, text),
 	lockfence._set_state(text, bigint),
 	lockfence.raise_mark(text, lockfence.fence_token, text),
@@ -882,8 +894,9 @@ FROM PUBLIC;
 
 -- ---------------------------------------------------------------- holders
 
--- Field 4 of the locks is the class that lockfence uses, 0x4C46.  A prepared
--- transaction shows itself by the lock on its own id.
+-- Field 4 of the locks is the class that lockfence uses, 0x4C46.  Who advances a
+-- mark, or holds it by its tuple, keeps a lock on the table of marks instead.  A
+-- prepared transaction shows itself by the lock on its own id.
 CREATE VIEW lockfence.prepared_holds AS
 SELECT p.gid, p.owner, p.prepared, l.database, l.classid, l.objid, l.objsubid
 FROM pg_catalog.pg_locks l
@@ -892,9 +905,15 @@ FROM pg_catalog.pg_locks l
 		AND x.pid IS NULL AND x.locktype OPERATOR(pg_catalog.=) 'transactionid'
 	JOIN pg_catalog.pg_prepared_xacts p
 		ON p.transaction OPERATOR(pg_catalog.=) x.transactionid
-WHERE l.pid IS NULL
-	AND l.locktype OPERATOR(pg_catalog.=) 'advisory'
-	AND l.objsubid OPERATOR(pg_catalog.=) 19526;
+WHERE l.pid IS NULL AND (
+	(l.locktype OPERATOR(pg_catalog.=) 'advisory'
+		AND l.objsubid OPERATOR(pg_catalog.=) 19526)
+	OR (l.locktype OPERATOR(pg_catalog.=) 'relation'
+		AND l.relation OPERATOR(pg_catalog.=) 'lockfence.mark'::pg_catalog.regclass
+		AND l.mode OPERATOR(pg_catalog.=) ANY (ARRAY['RowShareLock', 'RowExclusiveLock'])
+		AND l.database OPERATOR(pg_catalog.=) (
+			SELECT d.oid FROM pg_catalog.pg_database d
+			WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database())));
 COMMENT ON VIEW lockfence.prepared_holds IS
-'prepared transactions that hold a fenced resource until COMMIT PREPARED or ROLLBACK PREPARED, with the identity of the lock';
+'prepared transactions that hold a fenced resource until COMMIT PREPARED or ROLLBACK PREPARED, with the identity of the lock; null where the mark itself is what they hold';
 GRANT SELECT ON lockfence.prepared_holds TO PUBLIC;

@@ -34,7 +34,7 @@ lock_mark(MarkScan *scan, const LOCKTAG *tag, const char *resource)
 	for (;;)
 	{
 		CHECK_FOR_INTERRUPTS();
-		lockfence_lock_exclusive(tag, NULL);
+		lockfence_lock_exclusive(tag);
 		lockfence_mark_begin(scan, resource);
 		if (!TransactionIdIsValid(scan->changing))
 			return;
@@ -58,6 +58,7 @@ lockfence_reset_mark(PG_FUNCTION_ARGS)
 	lockfence_set_resource_tag(&tag, resource);
 	lock_mark(&scan, &tag, resource);
 	lockfence_mark_write(&scan, PG_GETARG_INT64(1));
+	lockfence_forget_token(resource);
 	lockfence_mark_end(&scan);
 	lockfence_unlock_exclusive(&tag);
 	ForceSyncCommit();
@@ -85,14 +86,15 @@ lockfence_raise_mark_sql(PG_FUNCTION_ARGS)
 }
 
 /*
- * _fold_mark(resource): remove a mark that nobody holds or changes; returns
- * it, or null where it was left alone.  The caller raises the floor over it
- * in the same transaction.
+ * _fold_mark(resource, token): remove a mark that still is that token and that
+ * nobody holds or changes; returns whether it did.  The caller raises the floor
+ * over it in the same transaction.
  */
 Datum
 lockfence_fold_mark(PG_FUNCTION_ARGS)
 {
 	char	   *resource = lockfence_require_resource(fcinfo, 0);
+	FenceToken	token = PG_GETARG_INT64(1);
 	bool		folded;
 	MarkScan	scan;
 	LOCKTAG		tag;
@@ -100,9 +102,9 @@ lockfence_fold_mark(PG_FUNCTION_ARGS)
 	PreventCommandIfReadOnly("lockfence.prune()");
 	lockfence_set_resource_tag(&tag, resource);
 	if (!lockfence_try_lock_exclusive(&tag))
-		PG_RETURN_NULL();
+		PG_RETURN_BOOL(false);
 	lockfence_mark_begin(&scan, resource);
-	folded = scan.found && !TransactionIdIsValid(scan.changing) &&
+	folded = scan.found && scan.token == token && !TransactionIdIsValid(scan.changing) &&
 		lockfence_mark_lockers(&scan) == NIL;
 	if (folded)
 		lockfence_mark_remove(&scan);
@@ -110,9 +112,7 @@ lockfence_fold_mark(PG_FUNCTION_ARGS)
 	lockfence_unlock_exclusive(&tag);
 	ForceSyncCommit();
 
-	if (!folded)
-		PG_RETURN_NULL();
-	PG_RETURN_INT64(scan.token);
+	PG_RETURN_BOOL(folded);
 }
 
 /* The error for DML on the marks that could let a stale holder in. */
@@ -125,6 +125,22 @@ refuse_dml(Relation rel, const char *what, const char *hint)
 			 errdetail("A mark that is gone or lowered would let a stale holder in."),
 			 errhint("%s", hint),
 			 errtable(rel)));
+}
+
+/* A mark that somebody writes by DML has to be one. */
+static void
+require_mark(Relation rel, const char *resource, FenceToken token)
+{
+	FencedWrite write = {.rel = rel,.resource = resource};
+
+	if (token <= 0)
+		lockfence_refuse_invalid(&write, false, token);
+	if (resource[0] == '\0' || strlen(resource) > LOCKFENCE_MAX_RESOURCE_LEN)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("resource name must be 1 to %d bytes long",
+						LOCKFENCE_MAX_RESOURCE_LEN),
+				 errtable(rel)));
 }
 
 /* A column of a mark that somebody writes by DML. */
@@ -174,6 +190,7 @@ lockfence_guard_mark(PG_FUNCTION_ARGS)
 		trigger->tg_newtuple : trigger->tg_trigtuple;
 	token = DatumGetInt64(mark_column(trigger, tuple, "token"));
 	resource = TextDatumGetCString(mark_column(trigger, tuple, "resource"));
+	require_mark(trigger->tg_relation, resource, token);
 	if (!lockfence_raise_mark(resource, token, &before) && !IsLogicalWorker() &&
 		TRIGGER_FIRED_BY_UPDATE(trigger->tg_event))
 		refuse_dml(trigger->tg_relation, "lower a mark in",

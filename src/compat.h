@@ -25,6 +25,16 @@
 #include "pgstat.h"
 #endif
 
+/* 14 made string keys something to ask for; before, they were the default. */
+#if PG_VERSION_NUM < 140000
+#define HASH_STRINGS 0
+#endif
+
+/* 16 renamed the look at a backend's status. */
+#if PG_VERSION_NUM < 160000
+#define pgstat_get_local_beentry_by_index(index) pgstat_fetch_stat_local_beentry(index)
+#endif
+
 /* 15 reserves a prefix; before, placeholders could only be warned about. */
 #if PG_VERSION_NUM < 150000
 #define MarkGUCPrefixReserved(prefix) EmitWarningsOnPlaceholders(prefix)

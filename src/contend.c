@@ -10,10 +10,10 @@
  * conflicts names the holders and leaves out whoever is advancing.
  *
  * A holder takes HOLD_MODE only after it read a mark equal to its token, and
- * tokens of a mark go up.  So whoever holds a resource when an advance to a
- * higher token comes shows a lower token: it is a holder that has lost its
- * lock.  Siblings of the advancing one, with the same new token, never are
- * among them, they wait in the same queue.
+ * tokens of a mark go up.  So whoever holds a resource while its mark is known
+ * to be lower than an advancing token shows a lower one too: it is a holder
+ * that has lost its lock.  Siblings of the advancing one, with the same new
+ * token, never are among them, they wait in the same queue.
  *
  * Such an outdated holder may be ended: where lockfence.preempt says so, and
  * where a deadlock would make either transaction the victim.  It is ended
@@ -39,6 +39,7 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
+#include "utils/resowner.h"
 
 #include "compat.h"
 #include "lockfence.h"
@@ -77,16 +78,35 @@ lockfence_set_resource_tag(LOCKTAG *tag, const char *resource)
 						 (uint32) hash, RESOURCE_LOCK_CLASS);
 }
 
+/*
+ * Take or let go of the lock in hold mode.  It must live as long as the memo
+ * that relies on it, so it belongs to the current subtransaction, not to the
+ * portal that runs: a cursor that was opened further out and fails in here
+ * would take what it acquired earlier, further out, down with it.
+ */
+static void
+change_hold(const LOCKTAG *tag, bool acquire)
+{
+	ResourceOwner portal = CurrentResourceOwner;
+
+	CurrentResourceOwner = CurTransactionResourceOwner;
+	if (acquire)
+		(void) LockAcquire(tag, HOLD_MODE, false, false);
+	else
+		(void) LockRelease(tag, HOLD_MODE, false);
+	CurrentResourceOwner = portal;
+}
+
 void
 lockfence_lock_shared(const LOCKTAG *tag)
 {
-	(void) LockAcquire(tag, HOLD_MODE, false, false);
+	change_hold(tag, true);
 }
 
 void
 lockfence_unlock_shared(const LOCKTAG *tag)
 {
-	LockRelease(tag, HOLD_MODE, false);
+	change_hold(tag, false);
 }
 
 bool
@@ -107,7 +127,7 @@ report_wait(void *arg)
 {
 	WaitReport *report = (WaitReport *) arg;
 
-	errcontext("while waiting for earlier holders of resource \"%s\"",
+	errcontext("while waiting for other holders of resource \"%s\"",
 			   report->resource);
 	if (report->gid != NULL)
 		errhint("Prepared transaction \"%s\" holds the resource and cannot be preempted. Use COMMIT PREPARED or ROLLBACK PREPARED to end it.",
@@ -204,6 +224,20 @@ holder_pids(const LOCKTAG *tag)
 	return pids;
 }
 
+/*
+ * The backends that hold the resource by a token lower than that of whoever
+ * read the mark as the scan shows it.  The mark may have gone up since it was
+ * read, and then the holders may be those who are to hold it now.  So look at
+ * the mark once more, after the holders: each of them had read it before.
+ */
+static List *
+outdated_holders(const LOCKTAG *tag, MarkScan *scan)
+{
+	List	   *pids = holder_pids(tag);
+
+	return scan->found && lockfence_mark_unchanged(scan) ? pids : NIL;
+}
+
 /* May this role end that backend?  As pg_terminate_backend() will decide. */
 static bool
 may_end(int pid)
@@ -226,7 +260,7 @@ is_running(int pid)
 	pgstat_clear_snapshot();
 	for (int i = 1; i <= pgstat_fetch_stat_numbackends(); i++)
 	{
-		LocalPgBackendStatus *local = pgstat_fetch_stat_local_beentry(i);
+		LocalPgBackendStatus *local = pgstat_get_local_beentry_by_index(i);
 
 		if (local->backendStatus.st_procpid == pid)
 			return local->backendStatus.st_state == STATE_RUNNING ||
@@ -307,19 +341,21 @@ waits_for_me(int pid, int depth)
 
 /*
  * Where waiting for an outdated holder would close a circle, somebody has to
- * be the victim: the lower token.
+ * be the victim: the lower token.  Returns whether there was one to end.
  */
-static void
+static bool
 break_deadlocks(List *pids, const FenceCheck *check)
 {
+	bool		ended = false;
 	ListCell   *cell;
 
 	foreach(cell, pids)
 	{
 		if (waits_for_me(lfirst_int(cell), 1))
-			end_holder(lfirst_int(cell), false, check,
-					   "each waits for the other, and the lower token gives way");
+			ended |= end_holder(lfirst_int(cell), false, check,
+								"each waits for the other, and the lower token gives way");
 	}
+	return ended;
 }
 
 /* Sleep between two attempts at a lock: 1 ms, growing to 10 ms. */
@@ -333,24 +369,33 @@ sleep_before_retry(int attempt)
 	CHECK_FOR_INTERRUPTS();
 }
 
+/* Try for the lock while those who were ended go away. */
+static bool
+lock_within_grace(const LOCKTAG *tag)
+{
+	TimestampTz start = GetCurrentTimestamp();
+
+	for (int attempt = 1;
+		 !TimestampDifferenceExceeds(start, GetCurrentTimestamp(), PREEMPT_GRACE_MS);
+		 attempt++)
+	{
+		if (lockfence_try_lock_exclusive(tag))
+			return true;
+		sleep_before_retry(attempt);
+	}
+	return false;
+}
+
 /* Preempt who holds the lock, and try for it until the grace is over. */
 static bool
-lock_by_preemption(const LOCKTAG *tag, const FenceCheck *check)
+lock_by_preemption(const LOCKTAG *tag, const FenceCheck *check, MarkScan *scan)
 {
 	for (int round = 0; round < 2; round++)
 	{
-		TimestampTz start = GetCurrentTimestamp();
-
-		if (!preempt_holders(holder_pids(tag), round > 0, check))
+		if (!preempt_holders(outdated_holders(tag, scan), round > 0, check))
 			return false;
-		for (int attempt = 1;
-			 !TimestampDifferenceExceeds(start, GetCurrentTimestamp(), PREEMPT_GRACE_MS);
-			 attempt++)
-		{
-			if (lockfence_try_lock_exclusive(tag))
-				return true;
-			sleep_before_retry(attempt);
-		}
+		if (lock_within_grace(tag))
+			return true;
 	}
 	return false;
 }
@@ -367,69 +412,74 @@ warn_of_prepared(const WaitReport *report)
 }
 
 /*
- * Begin and end a wait of an advance: errors tell what was waited for, and
- * the deadlock check comes so late that a holder of a lower token, if it
- * closes a circle, finds that out first and is the victim.
+ * Wait for the lock in advance mode or, where there is no tag, for the end of
+ * a transaction.  An error that ends the wait tells what was waited for.
+ *
+ * A patient wait, which is that of a higher token for a lower one, makes its
+ * deadlock check so late that the lower one, if it closes a circle, finds
+ * that out first and is the victim.
  */
-typedef struct Patience
-{
-	ErrorContextCallback callback;
-	int			deadlock_timeout;
-} Patience;
-
 static void
-begin_wait(Patience *patience, WaitReport *report)
+wait_for(const LOCKTAG *tag, TransactionId xid, WaitReport *report, bool patient)
 {
-	patience->callback.callback = report_wait;
-	patience->callback.arg = report;
-	patience->callback.previous = error_context_stack;
-	error_context_stack = &patience->callback;
-	patience->deadlock_timeout = DeadlockTimeout;
-	if (DeadlockTimeout <= INT_MAX / DEADLOCK_PATIENCE)
+	ErrorContextCallback callback = {
+		.previous = error_context_stack,
+		.callback = report_wait,
+		.arg = report
+	};
+	int			deadlock_timeout = DeadlockTimeout;
+
+	error_context_stack = &callback;
+	if (patient && DeadlockTimeout <= INT_MAX / DEADLOCK_PATIENCE)
 		DeadlockTimeout *= DEADLOCK_PATIENCE;
-}
-
-static void
-end_wait(Patience *patience)
-{
-	DeadlockTimeout = patience->deadlock_timeout;
-	error_context_stack = patience->callback.previous;
-}
-
-/*
- * Lock the resource to change its mark; waits for all who hold it.  The check
- * is of the higher token that claims it; NULL: of none, and nobody is ended.
- */
-void
-lockfence_lock_exclusive(const LOCKTAG *tag, const FenceCheck *check)
-{
-	WaitReport	report;
-	Patience	patience;
-
-	if (check == NULL)
-	{
-		(void) LockAcquire(tag, ADVANCE_MODE, false, false);
-		return;
-	}
-	if (lockfence_try_lock_exclusive(tag))
-		return;
-	if (lockfence_preempt && lock_by_preemption(tag, check))
-		return;
-
-	break_deadlocks(holder_pids(tag), check);
-	report.resource = check->write.resource;
-	report.gid = prepared_holder(tag);
-	warn_of_prepared(&report);
-	begin_wait(&patience, &report);
 	PG_TRY();
 	{
-		(void) LockAcquire(tag, ADVANCE_MODE, false, false);
+		if (tag != NULL)
+			(void) LockAcquire(tag, ADVANCE_MODE, false, false);
+		else
+			XactLockTableWait(xid, NULL, NULL, XLTW_None);
 	}
 	PG_FINALLY();
 	{
-		end_wait(&patience);
+		DeadlockTimeout = deadlock_timeout;
 	}
 	PG_END_TRY();
+	error_context_stack = callback.previous;
+}
+
+/* Lock the resource to change its mark; waits for all who hold it. */
+void
+lockfence_lock_exclusive(const LOCKTAG *tag)
+{
+	(void) LockAcquire(tag, ADVANCE_MODE, false, false);
+}
+
+/*
+ * The same for a higher token than the scan shows, which may end outdated
+ * holders.  Returns false, and no lock, if the mark is seen to have changed.
+ */
+bool
+lockfence_claim_exclusive(const LOCKTAG *tag, const FenceCheck *check, MarkScan *scan)
+{
+	WaitReport	report = {.resource = check->write.resource};
+
+	if (lockfence_try_lock_exclusive(tag))
+		return true;
+	if (lockfence_preempt && lock_by_preemption(tag, check, scan))
+		return true;
+
+	/*
+	 * To queue up before the victims are gone would be a deadlock to
+	 * PostgreSQL at once, where this transaction holds the resource too.
+	 */
+	if (break_deadlocks(outdated_holders(tag, scan), check) && lock_within_grace(tag))
+		return true;
+	if (scan->found && !lockfence_mark_unchanged(scan))
+		return false;
+	report.gid = prepared_holder(tag);
+	warn_of_prepared(&report);
+	wait_for(tag, InvalidTransactionId, &report, true);
+	return true;
 }
 
 /* The backend that runs the transaction, or 0. */
@@ -441,23 +491,14 @@ xid_pid(TransactionId xid)
 
 /* Wait for the end of a transaction that holds the resource by its xid. */
 static void
-wait_for_xid(TransactionId xid, const FenceCheck *check)
+wait_for_xid(TransactionId xid, const FenceCheck *check, bool outdated)
 {
 	WaitReport	report = {.resource = check->write.resource};
-	Patience	patience;
 
 	report.gid = prepared_transaction(SubTransGetTopmostTransaction(xid));
-	warn_of_prepared(&report);
-	begin_wait(&patience, &report);
-	PG_TRY();
-	{
-		XactLockTableWait(xid, NULL, NULL, XLTW_None);
-	}
-	PG_FINALLY();
-	{
-		end_wait(&patience);
-	}
-	PG_END_TRY();
+	if (outdated)
+		warn_of_prepared(&report);
+	wait_for(NULL, xid, &report, outdated);
 }
 
 /* Preempt an outdated holder, or end it where it would make a deadlock. */
@@ -480,7 +521,7 @@ settle_outdated(TransactionId xid, const FenceCheck *check)
 			 attempt++)
 			sleep_before_retry(attempt);
 	}
-	break_deadlocks(pids, check);
+	(void) break_deadlocks(pids, check);
 }
 
 /*
@@ -498,8 +539,26 @@ lockfence_settle_lockers(List *lockers, const FenceCheck *check)
 		TransactionId xid = (TransactionId) lfirst_oid(cell);
 
 		settle_outdated(xid, check);
-		wait_for_xid(xid, check);
+		wait_for_xid(xid, check, true);
 	}
+}
+
+/*
+ * A transaction with a higher token changes the mark and waits for this one:
+ * somebody has to be the victim, and it is the lower token.
+ */
+static void
+give_way(TransactionId xid, const FenceCheck *check)
+{
+	int			pid = xid_pid(xid);
+
+	if (pid != 0 && waits_for_me(pid, 1))
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_DEADLOCK_DETECTED),
+				 errmsg("deadlock detected"),
+				 errdetail("Process %d advances the mark of resource \"%s\" to a higher token, and waits for this transaction.",
+						   pid, check->write.resource),
+				 errhint("Call lockfence.present(resource, token) before the transaction locks any row.")));
 }
 
 /*
@@ -511,12 +570,16 @@ void
 lockfence_wait_for_change(TransactionId xid, FenceToken pending,
 						  const FenceCheck *check)
 {
-	if (check == NULL || pending >= check->token)
+	bool		outdated = check != NULL && pending != 0 && pending < check->token;
+
+	if (check == NULL)
 	{
 		XactLockTableWait(xid, NULL, NULL, XLTW_None);
 		return;
 	}
-	if (pending != 0)
+	if (outdated)
 		settle_outdated(xid, check);
-	wait_for_xid(xid, check);
+	else if (pending > check->token)
+		give_way(xid, check);
+	wait_for_xid(xid, check, outdated);
 }

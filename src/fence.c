@@ -29,6 +29,7 @@
 #include "storage/lock.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
+#include "utils/syscache.h"
 
 PG_FUNCTION_INFO_V1(lockfence_present);
 PG_FUNCTION_INFO_V1(lockfence_is_current);
@@ -77,6 +78,14 @@ ask_validator(const FenceCheck *check)
 
 	if (!OidIsValid(check->validator))
 		return true;
+	if (!SearchSysCacheExists1(PROCOID, ObjectIdGetDatum(check->validator)))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_FUNCTION),
+				 errmsg("the validator of the fence of table \"%s\" does not exist",
+						RelationGetRelationName(check->write.rel)),
+				 errdetail("It was dropped after the fence was attached."),
+				 errhint("Declare the fence again by lockfence.detach() and lockfence.attach()."),
+				 errtable(check->write.rel)));
 
 	fmgr_info(check->validator, &flinfo);
 	InitFunctionCallInfoData(*fcinfo, &flinfo, 2, InvalidOid, NULL, NULL);
@@ -162,7 +171,8 @@ lock_and_write_mark(MarkScan *scan, const LOCKTAG *tag, const FenceCheck *check)
 	Verdict		verdict;
 
 	PreventCommandIfReadOnly("an advance of a fence's mark");
-	lockfence_lock_exclusive(tag, check);
+	if (!lockfence_claim_exclusive(tag, check, scan))
+		return START_OVER;
 	verdict = write_mark(scan, check);
 	lockfence_unlock_exclusive(tag);
 	return verdict;
@@ -298,6 +308,8 @@ lockfence_raise_mark(const char *resource, FenceToken token, FenceToken *before)
 			lockfence_wait_for_change(scan.changing, scan.pending, &check);
 		*before = scan.found ? scan.token : lockfence_state_floor();
 	} while (verdict == START_OVER);
+	if (verdict == ACCEPTED)
+		lockfence_forget_token(resource);
 	return verdict == ACCEPTED;
 }
 

@@ -25,9 +25,6 @@ PG_FUNCTION_INFO_V1(lockfence_guard_row);
 PG_FUNCTION_INFO_V1(lockfence_guard_statement);
 PG_FUNCTION_INFO_V1(lockfence_guard_truncate);
 
-#define PRESENT_HINT \
-	"Call lockfence.present(resource, token) in this transaction before writing, or set the fence's token column in the statement."
-
 /* One call of the row guard. */
 typedef struct RowGuard
 {
@@ -161,14 +158,25 @@ choose_token(const RowGuard *guard, const FencedWrite *write, FenceToken *token)
 	return true;
 }
 
+/* What a client should do to show a token. */
+static char *
+missing_hint(const Fence *fence, bool sets_columns)
+{
+	const char *present = fence->resource ? "lockfence.present(resource, token)" :
+		"lockfence.present(token)";
+
+	if (!sets_columns || fence->token_column == NULL || fence->presented_only)
+		return psprintf("Call %s in this transaction before the statement.", present);
+	return psprintf("Call %s in this transaction before the statement, or set column \"%s\" to the token in the statement.",
+					present, fence->token_column);
+}
+
 /* A write without a token: refuse it, where the fence says so. */
 static void
-settle_missing(const Fence *fence, const FencedWrite *write)
+settle_missing(const Fence *fence, const FencedWrite *write, bool sets_columns)
 {
 	if (!fence->missing_allowed)
-		lockfence_refuse_missing(write, fence->constant && fence->token_column == NULL ?
-								 "Call lockfence.present(resource, token) in this transaction before the statement." :
-								 PRESENT_HINT);
+		lockfence_refuse_missing(write, missing_hint(fence, sets_columns));
 }
 
 /* Check the row's token against its named resource; 0: it goes unprotected. */
@@ -189,7 +197,7 @@ check_named(const RowGuard *guard, const char *resource, FenceToken stored)
 		return 0;
 	if (token == 0)
 	{
-		settle_missing(fence, &check.write);
+		settle_missing(fence, &check.write, guard->new != NULL);
 		return 0;
 	}
 	check.token = token;
@@ -247,7 +255,7 @@ check_row(const RowGuard *guard)
 	{
 		/* a new row belongs to nobody yet */
 		if (guard->old != NULL)
-			settle_missing(guard->fence, &write);
+			settle_missing(guard->fence, &write, guard->new != NULL);
 		return 0;
 	}
 	return compare_with_row(guard, &write, token, mark) ? token : 0;
@@ -270,21 +278,16 @@ store_token(const RowGuard *guard, HeapTuple tuple, FenceToken token)
 }
 
 /*
- * The row to write.  An accepted token is stored.  An unprotected write must
- * not touch the mark of a row fence, nor leave a token that was no proof.
+ * The row to write.  An accepted token is stored.  A write that goes on without
+ * one leaves the token as it was: what was no proof must not stand for a mark.
  */
 static HeapTuple
 row_to_write(const RowGuard *guard, HeapTuple tuple, FenceToken accepted)
 {
-	const Fence *fence = guard->fence;
-
-	if (fence->token_attno == 0)
+	if (guard->fence->token_attno == 0)
 		return tuple;
-	if (accepted != 0)
-		return store_token(guard, tuple, accepted);
-	if (fence->resource == NULL || fence->presented_only)
-		return store_token(guard, tuple, stored_token(guard, guard->old));
-	return tuple;
+	return store_token(guard, tuple,
+					   accepted != 0 ? accepted : stored_token(guard, guard->old));
 }
 
 static HeapTuple
@@ -293,7 +296,7 @@ guard_insert(const RowGuard *guard)
 	HeapTuple	tuple = guard->trigger->tg_trigtuple;
 
 	/* the token in the row was not put there by this statement */
-	if (lockfence_row_moves_in_unprotected())
+	if (lockfence_row_moves_in_unprotected(RelationGetRelid(guard->rel)))
 		return tuple;
 	if (guard->fence->resource == NULL)
 		return row_to_write(guard, tuple, check_row(guard));
@@ -331,6 +334,9 @@ check_update(const RowGuard *guard)
 	if (fence->resource == NULL)
 		return check_row(guard);
 	to = lockfence_slot_resource(fence, guard->rel, guard->new);
+	/* a row from before the fence, which belonged to no resource yet */
+	if (!lockfence_slot_has_resource(fence, guard->old))
+		return check_named(guard, to, 0);
 	if (lockfence_same_resource(fence, guard->rel, guard->old, guard->new))
 		return check_named(guard, to, stored_token(guard, guard->old));
 	return check_move(guard, lockfence_slot_resource(fence, guard->rel, guard->old), to);
@@ -431,7 +437,7 @@ check_constant(Relation rel, const Fence *fence)
 	if (!presented_token(&check.write, &check.token))
 		return;
 	if (check.token == 0)
-		settle_missing(fence, &check.write);
+		settle_missing(fence, &check.write, false);
 	else
 		(void) lockfence_check_and_advance(&check, &previous);
 }

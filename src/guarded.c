@@ -17,7 +17,6 @@
 #include "access/table.h"
 #include "catalog/pg_operator.h"
 #include "executor/spi.h"
-#include "lockfence.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
@@ -28,7 +27,10 @@
 #include "utils/syscache.h"
 #include "utils/typcache.h"
 
-/* Plans beyond this number displace all the others. */
+#include "compat.h"
+#include "lockfence.h"
+
+/* Plans beyond this number are made anew for every call. */
 #define MAX_PLANS 256
 
 /* Longest statement whose plan is kept, in bytes. */
@@ -67,11 +69,14 @@ PG_FUNCTION_INFO_V1(lockfence_guarded_delete);
 
 static HTAB *plans = NULL;
 
-static void append_array_element(StringInfo text, JsonbValue *value);
+static void append_array_element(StringInfo text, JsonbValue *value, bool documents);
 
-/* Append a JSON array as the text form of an SQL array. */
+/*
+ * Append a JSON array as the text form of an SQL array: of JSON documents, or
+ * of values of another type.
+ */
 static void
-append_array(StringInfo text, JsonbContainer *array)
+append_array(StringInfo text, JsonbContainer *array, bool documents)
 {
 	JsonbIterator *iterator = JsonbIteratorInit(array);
 	JsonbIteratorToken token;
@@ -84,7 +89,7 @@ append_array(StringInfo text, JsonbContainer *array)
 	{
 		if (!first)
 			appendStringInfoChar(text, ',');
-		append_array_element(text, &value);
+		append_array_element(text, &value, documents);
 		first = false;
 	}
 	appendStringInfoChar(text, '}');
@@ -111,18 +116,30 @@ json_text(const JsonbValue *value)
 	}
 }
 
+/* A value as a JSON document: a string with quotes and all. */
+static char *
+json_document(JsonbValue *value)
+{
+	Jsonb	   *document;
+
+	if (value->type == jbvBinary)
+		return json_text(value);
+	document = JsonbValueToJsonb(value);
+	return JsonbToCString(NULL, &document->root, VARSIZE(document));
+}
+
 /* Append one element: NULL, a nested array, or a quoted value. */
 static void
-append_array_element(StringInfo text, JsonbValue *value)
+append_array_element(StringInfo text, JsonbValue *value, bool documents)
 {
 	if (value->type == jbvNull)
 		appendStringInfoString(text, "NULL");
 	else if (value->type == jbvBinary && JsonContainerIsArray(value->val.binary.data))
-		append_array(text, value->val.binary.data);
+		append_array(text, value->val.binary.data, documents);
 	else
 	{
 		appendStringInfoChar(text, '"');
-		for (const char *p = json_text(value); *p; p++)
+		for (const char *p = documents ? json_document(value) : json_text(value); *p; p++)
 		{
 			if (*p == '"' || *p == '\\')
 				appendStringInfoChar(text, '\\');
@@ -132,7 +149,7 @@ append_array_element(StringInfo text, JsonbValue *value)
 	}
 }
 
-/* Does the column take a JSON document as it stands? */
+/* Does the type take a JSON document as it stands? */
 static bool
 is_json_type(Oid type)
 {
@@ -140,30 +157,22 @@ is_json_type(Oid type)
 	return type == JSONOID || type == JSONBOID;
 }
 
-/* A JSON string as a document of its own, quotes and all. */
-static char *
-json_document(JsonbValue *value)
-{
-	Jsonb	   *document = JsonbValueToJsonb(value);
-
-	return JsonbToCString(NULL, &document->root, VARSIZE(document));
-}
-
 /* The text that the column's input function is to read. */
 static char *
 input_text(Relation rel, const GivenColumn *column, JsonbValue *value)
 {
+	Oid			element = get_element_type(getBaseType(column->type));
+
 	if (is_json_type(column->type))
-		return value->type == jbvBinary ? json_text(value) : json_document(value);
+		return json_document(value);
 	if (value->type != jbvBinary)
 		return json_text(value);
-	if (JsonContainerIsArray(value->val.binary.data) &&
-		OidIsValid(get_element_type(getBaseType(column->type))))
+	if (JsonContainerIsArray(value->val.binary.data) && OidIsValid(element))
 	{
 		StringInfoData text;
 
 		initStringInfo(&text);
-		append_array(&text, value->val.binary.data);
+		append_array(&text, value->val.binary.data, is_json_type(element));
 		return text.data;
 	}
 	ereport(ERROR,
@@ -307,22 +316,24 @@ build_statement(const GuardedCall *call, int *nparams, Oid *types, Datum *values
 	return statement.data;
 }
 
-/* Drop every kept plan. */
-static void
-drop_plans(void)
+/* Was the plan made for parameters of these types? */
+static bool
+plan_takes(SPIPlanPtr plan, int nparams, const Oid *types)
 {
-	HASH_SEQ_STATUS status;
-	KeptPlan   *kept;
-
-	hash_seq_init(&status, plans);
-	while ((kept = hash_seq_search(&status)) != NULL)
+	if (SPI_getargcount(plan) != nparams)
+		return false;
+	for (int i = 0; i < nparams; i++)
 	{
-		SPI_freeplan(kept->plan);
-		hash_search(plans, kept->statement, HASH_REMOVE, NULL);
+		if (SPI_getargtypeid(plan, i) != types[i])
+			return false;
 	}
+	return true;
 }
 
-/* Plan a statement, and keep the plan for its next call. */
+/*
+ * Plan a statement, and keep the plan for its next call.  The same text may
+ * need another plan once a column has changed its type.
+ */
 static SPIPlanPtr
 plan_statement(const char *statement, int nparams, Oid *types)
 {
@@ -331,19 +342,21 @@ plan_statement(const char *statement, int nparams, Oid *types)
 
 	if (strlen(statement) < MAX_PLAN_KEY)
 		kept = hash_search(plans, statement, HASH_FIND, NULL);
-	if (kept != NULL)
+	if (kept != NULL && plan_takes(kept->plan, nparams, types))
 		return kept->plan;
 
 	plan = SPI_prepare(statement, nparams, types);
 	if (plan == NULL)
 		elog(ERROR, "could not plan \"%s\": %s", statement,
 			 SPI_result_code_string(SPI_result));
-	if (strlen(statement) < MAX_PLAN_KEY)
+	if (strlen(statement) < MAX_PLAN_KEY &&
+		(kept != NULL || hash_get_num_entries(plans) < MAX_PLANS))
 	{
-		if (hash_get_num_entries(plans) >= MAX_PLANS)
-			drop_plans();
 		SPI_keepplan(plan);
-		kept = hash_search(plans, statement, HASH_ENTER, NULL);
+		if (kept != NULL)
+			SPI_freeplan(kept->plan);
+		else
+			kept = hash_search(plans, statement, HASH_ENTER, NULL);
 		kept->plan = plan;
 	}
 	return plan;
@@ -415,7 +428,7 @@ static FenceToken
 begin_call(const GuardedCall *call)
 {
 	FenceToken	before = lockfence_ambient_token();
-	FencedWrite write = {.rel = call->rel};
+	FencedWrite write = {.rel = call->rel,.advisory = call->fence->advisory};
 
 	if (before != 0 && before != call->token)
 	{

@@ -14,6 +14,7 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "catalog/partition.h"
 #include "common/hashfn.h"
 #include "funcapi.h"
 #include "lockfence.h"
@@ -219,6 +220,14 @@ lockfence_remember_token(const char *resource, HeldToken held)
 	set_held(entry, held);
 }
 
+/* Note that an administrator's act in this transaction outdates its token. */
+void
+lockfence_forget_token(const char *resource)
+{
+	if (lockfence_held_token(resource) != NULL)
+		lockfence_remember_token(resource, (HeldToken) {0});
+}
+
 /* How many resources are held by a heavyweight lock. */
 int
 lockfence_held_locks(void)
@@ -250,14 +259,27 @@ lockfence_row_moves_out(Oid relid, ItemPointer tid, FenceToken *token)
 	return last_row.moving;
 }
 
-/* Is this the INSERT half of a move whose UPDATE went unprotected? */
-bool
-lockfence_row_moves_in_unprotected(void)
+/* The partitioned table that a table is part of, or the table itself. */
+static Oid
+partition_root(Oid relid)
 {
-	bool		moving = last_row.moving && last_row.token == 0;
+	List	   *ancestors = get_partition_ancestors(relid);
 
+	return ancestors != NIL ? llast_oid(ancestors) : relid;
+}
+
+/*
+ * Is this the INSERT half of a move whose UPDATE went unprotected?  Triggers
+ * may write to other tables between the halves.
+ */
+bool
+lockfence_row_moves_in_unprotected(Oid relid)
+{
+	if (!last_row.moving || last_row.token != 0 ||
+		partition_root(relid) != partition_root(last_row.relid))
+		return false;
 	last_row.moving = false;
-	return moving;
+	return true;
 }
 
 /* Is this the transaction's first bypassed write to the table? */

@@ -103,10 +103,11 @@ extern FenceToken lockfence_ambient_token(void);
 extern void lockfence_set_ambient_token(FenceToken token);
 extern const HeldToken *lockfence_held_token(const char *resource);
 extern void lockfence_remember_token(const char *resource, HeldToken held);
+extern void lockfence_forget_token(const char *resource);
 extern int	lockfence_held_locks(void);
 extern void lockfence_remember_row(Oid relid, ItemPointer tid, FenceToken token);
 extern bool lockfence_row_moves_out(Oid relid, ItemPointer tid, FenceToken *token);
-extern bool lockfence_row_moves_in_unprotected(void);
+extern bool lockfence_row_moves_in_unprotected(Oid relid);
 extern bool lockfence_first_bypass(Oid relid);
 extern void lockfence_holder_init(void);
 
@@ -120,7 +121,9 @@ extern bool lockfence_raise_mark(const char *resource, FenceToken token,
 /* contend.c: waiting for, and ending, those in the way of an advance */
 extern void lockfence_set_resource_tag(LOCKTAG *tag, const char *resource);
 extern void lockfence_lock_shared(const LOCKTAG *tag);
-extern void lockfence_lock_exclusive(const LOCKTAG *tag, const FenceCheck *check);
+extern void lockfence_lock_exclusive(const LOCKTAG *tag);
+extern bool lockfence_claim_exclusive(const LOCKTAG *tag, const FenceCheck *check,
+									  MarkScan *scan);
 extern bool lockfence_try_lock_exclusive(const LOCKTAG *tag);
 extern void lockfence_unlock_shared(const LOCKTAG *tag);
 extern void lockfence_unlock_exclusive(const LOCKTAG *tag);
@@ -167,6 +170,7 @@ extern const Fence *lockfence_trigger_fence(FunctionCallInfo fcinfo);
 extern const Fence *lockfence_relation_fence(Relation rel);
 extern char *lockfence_slot_resource(const Fence *fence, Relation rel,
 									 TupleTableSlot *slot);
+extern bool lockfence_slot_has_resource(const Fence *fence, TupleTableSlot *slot);
 extern char *lockfence_values_resource(const Fence *fence, const Datum *values,
 									   const bool *missing);
 extern char *lockfence_constant_resource(const Fence *fence);

@@ -27,6 +27,7 @@
 #include "catalog/indexing.h"
 #include "catalog/namespace.h"
 #include "lockfence.h"
+#include "storage/lmgr.h"
 #include "storage/procarray.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
@@ -185,6 +186,8 @@ lockfence_mark_lock_tuple(MarkScan *scan)
 	if (scan->own)
 		return true;
 
+	/* tells lockfence.prepared_holds that the transaction locked a mark */
+	LockRelationOid(RelationGetRelid(scan->rel), RowShareLock);
 	slot = table_slot_create(scan->rel, NULL);
 	result = table_tuple_lock(scan->rel, &scan->tid, scan->dirty, slot,
 							  GetCurrentCommandId(true), LockTupleShare,
@@ -216,12 +219,14 @@ lockfence_mark_lockers(MarkScan *scan)
 	List	   *lockers = NIL;
 	int			nmembers;
 
-	if ((infomask & HEAP_XMAX_INVALID) || !HEAP_XMAX_IS_LOCKED_ONLY(infomask))
+	/* an updater among them has aborted, or the version were not the mark */
+	if (infomask & HEAP_XMAX_INVALID)
 		return NIL;
 	if (!(infomask & HEAP_XMAX_IS_MULTI))
 		return add_locker(NIL, xmax);
 
-	nmembers = GetMultiXactIdMembers(xmax, &members, false, true);
+	nmembers = GetMultiXactIdMembers(xmax, &members, false,
+									 HEAP_XMAX_IS_LOCKED_ONLY(infomask));
 	for (int i = 0; i < nmembers; i++)
 		lockers = add_locker(lockers, members[i].xid);
 	return lockers;

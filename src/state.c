@@ -17,6 +17,7 @@
 
 #include "access/genam.h"
 #include "access/table.h"
+#include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
 #include "lockfence.h"
@@ -106,7 +107,10 @@ lockfence_state_floor(void)
 	return read_state("floor", 0);
 }
 
-/* Row trigger on lockfence.state: tell every backend that it changed. */
+/*
+ * Row trigger on lockfence.state: tell every backend that it changed, and have
+ * it survive a crash.  What it fences out must stay out as by an advance.
+ */
 Datum
 lockfence_state_changed(PG_FUNCTION_ARGS)
 {
@@ -117,5 +121,6 @@ lockfence_state_changed(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
 				 errmsg("function must be called as a trigger")));
 	CacheInvalidateRelcache(trigger->tg_relation);
+	ForceSyncCommit();
 	return PointerGetDatum(NULL);
 }

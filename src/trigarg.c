@@ -412,7 +412,7 @@ pin_settings(void)
 		{"DateStyle", "ISO, YMD"}, {"IntervalStyle", "postgres"},
 		{"TimeZone", "UTC"}, {"extra_float_digits", "1"},
 		{"bytea_output", "hex"}, {"lc_monetary", "C"},
-		{"search_path", "pg_catalog"}
+		{"quote_all_identifiers", "off"}, {"search_path", "pg_catalog"}
 	};
 	int			level = NewGUCNestLevel();
 
@@ -482,6 +482,18 @@ lockfence_slot_resource(const Fence *fence, Relation rel, TupleTableSlot *slot)
 			refuse_null_placeholder(rel, attno);
 	}
 	return format_resource(fence, values);
+}
+
+/* Is every column set that names the row's resource? */
+bool
+lockfence_slot_has_resource(const Fence *fence, TupleTableSlot *slot)
+{
+	for (int i = 0; i < fence->nparts; i++)
+	{
+		if (fence->parts[i].attno != 0 && slot_attisnull(slot, fence->parts[i].attno))
+			return false;
+	}
+	return true;
 }
 
 /*
@@ -596,14 +608,16 @@ text_or_null(const char *value, bool *isnull)
 
 /*
  * fence_settings(arguments bytea): pg_trigger.tgargs, parsed.  The arguments
- * stand there one after the other, each ended by a zero byte.
+ * stand there one after the other, each ended by a zero byte; the caller's
+ * need not be so well-formed.
  */
 Datum
 lockfence_fence_settings(PG_FUNCTION_ARGS)
 {
 	bytea	   *arguments = PG_GETARG_BYTEA_PP(0);
-	const char *p = VARDATA_ANY(arguments);
-	const char *end = p + VARSIZE_ANY_EXHDR(arguments);
+	int			length = VARSIZE_ANY_EXHDR(arguments);
+	char	   *p = palloc0(length + 1);
+	const char *end = p + length;
 	Fence		fence = {0};
 	TupleDesc	tupdesc;
 	Datum		values[7];
@@ -611,6 +625,7 @@ lockfence_fence_settings(PG_FUNCTION_ARGS)
 
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
+	memcpy(p, VARDATA_ANY(arguments), length);
 	for (; p < end; p += strlen(p) + 1)
 		parse_argument(&fence, p);
 

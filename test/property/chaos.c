@@ -1,0 +1,137 @@
+/*
+ * chaos.c
+ *		Kills, administrators, a crash.
+ */
+#include "property.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* End the backend of some worker, whatever it is doing. */
+static void
+kill_somebody(Worker *w)
+{
+	int			pid = atomic_load(&w->shm->pid[pick(w, w->opt->workers)]);
+	PGresult   *result = attempt(w, "SELECT pg_catalog.pg_terminate_backend(%d)", pid);
+
+	if (result && strcmp(PQgetvalue(result, 0, 0), "t") == 0)
+		atomic_fetch_add(&w->shm->kills, 1);
+	PQclear(result);
+}
+
+/*
+ * Write a mark as an administrator does.  The call is logged like a write: a
+ * raised mark counts as accepted, and after a reset the count starts anew.
+ */
+static bool
+set_mark(Worker *w, const Write *x)
+{
+	const char *resource = resource_name(x->kind, x->resource);
+	PGresult   *result;
+
+	PQclear(attempt(w, "BEGIN"));
+	w->may = x->verb == VERB_RAISE ? MAY_BE_HIGHER : 0;
+	result = attempt(w, "SELECT lockfence.%s_mark('%s', %lld, 'property test')",
+					 verb_names[x->verb], resource, (long long) x->token);
+	PQclear(result);
+	if (result && log_acceptance(w, x, resource))
+	{
+		maybe_pause(w, 50);
+		PQclear(attempt(w, "COMMIT"));
+		return true;
+	}
+	PQclear(PQexec(w->conn, "ROLLBACK"));
+	return false;
+}
+
+static void
+raise_some_mark(Worker *w)
+{
+	Write		x = {FENCE_BATCH, CARRY_NOTHING, VERB_RAISE, 0, 0, 0};
+
+	x.resource = pick(w, w->opt->resources);
+	x.token = service_grant(w->shm, x.kind, x.resource);
+	if (set_mark(w, &x))
+		atomic_fetch_add(&w->shm->raises, 1);
+}
+
+static void
+reset_some_mark(Worker *w)
+{
+	Write		x = {RESET_FENCE, CARRY_NOTHING, VERB_RESET, 0, 0, 0};
+
+	x.resource = pick(w, w->opt->resources);
+	x.token = service_choose(w, x.kind, x.resource);
+	if (set_mark(w, &x))
+		atomic_fetch_add(&w->shm->resets, 1);
+}
+
+/* Fold marks into the floor, so that it has to answer for them. */
+static void
+prune_marks(Worker *w)
+{
+	PGresult   *result = attempt(w, "SELECT lockfence.prune('%d milliseconds')", pick(w, 2) * 500);
+
+	if (result)
+		atomic_fetch_add(&w->shm->prunes, strtol(PQgetvalue(result, 0, 0), NULL, 10));
+	PQclear(result);
+}
+
+/* Half of the time has passed: the server goes down without a word. */
+static void
+crash_server(Worker *w)
+{
+	if (system(w->opt->crash) != 0)
+	{
+		fprintf(stderr, "property: failed: %s\n", w->opt->crash);
+		atomic_store(&w->shm->broken, true);
+		_exit(2);
+	}
+	atomic_fetch_add(&w->shm->crashes, 1);
+}
+
+/* One deed. */
+static void
+interfere(Worker *w)
+{
+	int			what = pick(w, 100);
+
+	snprintf(w->doing, sizeof(w->doing), "administration");
+	w->txn.failed = false;
+	w->may = 0;
+	if (what < 60)
+		kill_somebody(w);
+	else if (what < 78)
+		raise_some_mark(w);
+	else if (what < 88)
+		reset_some_mark(w);
+	else
+		prune_marks(w);
+}
+
+void
+run_chaos(Worker *w)
+{
+	long		slept = 0;		/* ms */
+	bool		crashed = w->opt->crash == NULL;
+
+	session_connect(w);
+	while (!atomic_load(&w->shm->stop))
+	{
+		int			nap = 50 + pick(w, 200);
+
+		usleep((useconds_t) nap * 1000);
+		slept += nap;
+		if (!crashed && slept > w->opt->seconds * 400L)
+		{
+			crash_server(w);
+			crashed = true;
+		}
+		if (w->opt->chaos)
+			interfere(w);
+		if (w->lost || PQstatus(w->conn) != CONNECTION_OK)
+			session_connect(w);
+	}
+}

@@ -1,0 +1,100 @@
+/*
+ * service.c
+ *		The pretend lock service, and chance.
+ *
+ * Like the real one it numbers its grants from one counter, so that the tokens
+ * of a resource rise but have gaps.  Unlike it, it hands the lock to whoever
+ * asks and tells nobody: every earlier holder is a zombie from then on.
+ */
+#include "property.h"
+
+#include <time.h>
+
+/* Above 2^53, so that a float anywhere on the way would show. */
+#define SERVICE_EPOCH ((Token) 40 << 48)
+
+/* splitmix64 */
+uint64_t
+random_next(uint64_t *state)
+{
+	uint64_t	z = (*state += 0x9E3779B97F4A7C15);
+
+	z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
+	z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
+	return z ^ (z >> 31);
+}
+
+/* A seed of its own for every process of a run. */
+uint64_t
+random_seed(uint64_t seed, int stream)
+{
+	uint64_t	state = seed + (uint64_t) stream * 0xD1342543DE82EF95;
+
+	return random_next(&state);
+}
+
+bool
+chance(Worker *w, int percent)
+{
+	return random_next(&w->rng) % 100 < (uint64_t) percent;
+}
+
+/* 0 .. n-1 */
+int
+pick(Worker *w, int n)
+{
+	return (int) (random_next(&w->rng) % (uint64_t) n);
+}
+
+/* The pause in which a lease lapses: up to 2 ms. */
+void
+maybe_pause(Worker *w, int percent)
+{
+	struct timespec pause = {0, 0};
+
+	if (!chance(w, percent))
+		return;
+	pause.tv_nsec = pick(w, 2000) * 1000L;
+	nanosleep(&pause, NULL);
+}
+
+/* A new grant of the resource's lock. */
+Token
+service_grant(Shared *shm, FenceKind kind, int resource)
+{
+	Grants	   *grants = &shm->grants[fences[kind].slots][resource];
+	Token		token = SERVICE_EPOCH + atomic_fetch_add(&shm->revision, 1) + 1;
+	unsigned	n = atomic_fetch_add(&grants->n, 1);
+
+	atomic_store(&grants->recent[n % RECENT_GRANTS], token);
+	return token;
+}
+
+/*
+ * The token to go with: of a new grant, of the newest one (as its holder or as
+ * a sibling of its holder), the one this worker had last, or one of the last
+ * few.  The newest may be stale by the time it is shown; that is the point.
+ */
+Token
+service_choose(Worker *w, FenceKind kind, int resource)
+{
+	FenceKind	slots = fences[kind].slots;
+	Grants	   *grants = &w->shm->grants[slots][resource];
+	unsigned	n = atomic_load(&grants->n);
+	int			how = pick(w, 100);
+	Token		token = 0;
+
+	if (how < (fences[kind].single_use ? 50 : 8))
+		token = service_grant(w->shm, kind, resource);
+	else if (how < 80 && n > 0)
+		token = atomic_load(&grants->recent[(n - 1) % RECENT_GRANTS]);
+	else if (how < 90)
+		token = w->held[slots][resource];
+	else
+		token = atomic_load(&grants->recent[pick(w, RECENT_GRANTS)]);
+
+	if (token == 0)
+		token = service_grant(w->shm, kind, resource);
+	w->held[slots][resource] = token;
+	return token;
+}
