@@ -15,7 +15,8 @@ database_start() {
 
 sql() { "${unprivileged[@]}" psql "$DSN" -qAtX -v ON_ERROR_STOP=1 -c "$1"; }
 
-# The kit's own table: an account a lock, which counts the writes it has seen.
+# The kit's own tables: an account a lock, which counts the writes it has seen; and one without a fence, to
+# show that the proofs can fail.
 own_table() {
 	"${unprivileged[@]}" psql "$DSN" -qAtX -v ON_ERROR_STOP=1 >/dev/null 2>"$LOGS/table.log" <<-'SQL' ||
 		SET client_min_messages = warning;
@@ -27,6 +28,8 @@ own_table() {
 			UNION ALL SELECT 'cut-' || i FROM generate_series(1, 8) i
 			UNION ALL SELECT 'restore-' || i FROM generate_series(1, 8) i
 			UNION ALL SELECT 'storm-' || i FROM generate_series(1, 2000) i;
+		CREATE TABLE pause_kit.unfenced (name text PRIMARY KEY, n bigint NOT NULL DEFAULT 0, fence bigint);
+		INSERT INTO pause_kit.unfenced VALUES ('pause:control');
 		SELECT lockfence.attach('pause_kit.account', '{name}', token_column => 'fence');
 	SQL
 		{ cat "$LOGS/table.log" >&2; die 'the kit cannot make its table'; }

@@ -2,6 +2,8 @@
 #
 # Stopped between reading and writing: outside a transaction, in one that has only read, in one that holds
 # the resource, and under an independent client.  The variants run side by side, each on a lock of its own.
+# A control does the same to a table without a fence: there the stale write is accepted, and the checker
+# must say so.
 
 proof_1() {
 	say "proof 1: pauses of $STOP s with a lease of $TTL s"
@@ -11,7 +13,7 @@ proof_1() {
 		# one table, one row: the variants take turns
 		for P1_V in between open-read open-held etcdctl; do pause_variants "$P1_V"; done
 	else
-		pause_variants between open-read open-held etcdctl
+		pause_variants between open-read open-held etcdctl control
 	fi
 	service_stop
 }
@@ -45,6 +47,7 @@ variant_name() {
 		open-read) echo 'paused in a transaction that has read' ;;
 		open-held) echo 'paused in a transaction that holds the resource' ;;
 		etcdctl) echo 'paused under etcdctl lock' ;;
+		control) echo 'control: a table without a fence' ;;
 	esac
 }
 
@@ -56,12 +59,14 @@ wrong_start() { die "the holder of '$1' did not get to the place where it is sto
 writer_args() {
 	W=("$BUILD/pause-writer" --scenario "$3" --resource "$(resource_of "$1")" --dsn "$DSN"
 		--history "$H1/1-$1.jsonl" --who "$2" --gate "$4")
+	[ "$1" != control ] || W+=(--account pause_kit.unfenced)
 	[ -z "$TABLE" ] || W+=(--table "$TABLE" --row "$ROW" --change "$CHANGE")
 }
 
 # start_client VARIANT WHO SCENARIO GATE CERT: a holder of ours, or etcdctl with a child.
 start_client() {
 	local v=$1 who=$2 history=$H1/1-$1.jsonl scenario=$3
+	[ "$scenario" != control ] || scenario=between
 	if [ "$v" = etcdctl ]; then
 		[ "$scenario" = successor ] || scenario=between
 		writer_args "$v" "$who" "$scenario" "$4"
@@ -138,6 +143,7 @@ has_ended() { ! alive "$1"; }
 judge_pause() {
 	local v=$1 h=$H1/1-$1.jsonl granted refused took text
 	WRONG=()
+	if [ "$v" = control ]; then judge_control "$h"; return; fi
 	exit_status "${HOLDER[$v]}"
 	judge_holder "$v" "$STATUS"
 	exit_status "${SUCCESSOR[$v]}"
@@ -185,4 +191,16 @@ judge_successor() {
 judge_preemption() {
 	grep -q '"who":"holder","what":"write","phase":"no".*"code":"\(57P01\|08006\)"' "$1" ||
 		{ wrong 'the open transaction was not ended by the fence'; return 1; }
+}
+
+# Without the fence the stale write goes through; both the writer and the checker must notice.
+judge_control() {
+	local said
+	exit_status "${HOLDER[control]}"
+	[ "$STATUS" = 1 ] || wrong "the writer did not see its stale write accepted, but ended with status $STATUS"
+	said=$("$BUILD/pause-check" "$1") && wrong 'the checker found nothing wrong'
+	grep -q 'below the mark' <<<"$said" || wrong "the checker rejects it for another reason: ${said#*: }"
+	echo "$said" >>"$OUT/checks.log"
+	result 1 "$(variant_name control)" 'the stale write is accepted, and the checker rejects the history' \
+		"$(seen 'accepted; the checker: write accepted although its token is below the mark')" "$(verdict)"
 }

@@ -42,7 +42,9 @@ static const struct
 		"and writes. Then the first one goes on, and writes as if nothing had happened. That write must be "
 		"refused (red cross). It is tried outside a transaction, inside one that has only read, inside one "
 		"that already holds the resource in PostgreSQL (the fence must end that one, or the successor would "
-		"wait for a sleeper), and with <code>etcdctl lock</code> as a client that knows nothing of lockfence."},
+		"wait for a sleeper), and with <code>etcdctl lock</code> as a client that knows nothing of lockfence. "
+		"A control repeats the first case on a table without a fence: there the stale write goes through, which "
+		"shows that the trial can fail and that the checker notices."},
 	{"Proof 2: the leader of the quorum is cut off while locks are granted",
 		"Three etcd members, each in its own network namespace. Eight clients take four locks in turn and write "
 		"to PostgreSQL. Again and again the leader's answers are dropped and then its link goes down, so that "
@@ -138,6 +140,7 @@ page_history_title(const char *file)
 		{"1-open-read.jsonl", "Stopped in a transaction that has read"},
 		{"1-open-held.jsonl", "Stopped in a transaction that holds the resource"},
 		{"1-etcdctl.jsonl", "Stopped under etcdctl lock"},
+		{"1-control.jsonl", "Control: the same without a fence, where the stale write is accepted"},
 		{"2-partition.jsonl", "The locks, and when the leader was cut off"},
 		{"3-restore.jsonl", "Before and after each disaster"},
 		{"4-storm.jsonl", "Clients that hold their lock, and renewals answered"},

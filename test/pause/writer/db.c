@@ -100,13 +100,14 @@ bool
 db_read(writer *w)
 {
 	const char *values[1] = {w->resource};
+	char		sql[200];
 	PGresult   *res;
 	bool		good;
 
 	if (w->table)
 		return db_run(w, "SELECT 1");
-	res = PQexecParams(w->conn, "SELECT n FROM pause_kit.account WHERE name = $1",
-					   1, NULL, values, NULL, NULL, 0);
+	snprintf(sql, sizeof sql, "SELECT n FROM %s WHERE name = $1", w->account);
+	res = PQexecParams(w->conn, sql, 1, NULL, values, NULL, NULL, 0);
 	good = PQresultStatus(res) == PGRES_TUPLES_OK && PQntuples(res) == 1;
 	PQclear(res);
 	return good;
@@ -117,10 +118,12 @@ send_write(writer *w, const char *token)
 {
 	const char *own[2] = {w->resource, token};
 	const char *other[4] = {w->table, w->row, w->change, token};
+	char		sql[200];
 
+	snprintf(sql, sizeof sql, "UPDATE %s SET n = n + 1, fence = $2::bigint WHERE name = $1"
+			 " RETURNING n", w->account);
 	if (w->table == NULL)
-		return PQexecParams(w->conn, "UPDATE pause_kit.account SET n = n + 1, fence = $2::bigint"
-							" WHERE name = $1 RETURNING n", 2, NULL, own, NULL, NULL, 0);
+		return PQexecParams(w->conn, sql, 2, NULL, own, NULL, NULL, 0);
 	return PQexecParams(w->conn, "SELECT lockfence.guarded_update($1::text::regclass, $2::jsonb,"
 						" $3::jsonb, $4::bigint)", 4, NULL, other, NULL, NULL, 0);
 }
@@ -165,10 +168,15 @@ db_write(writer *w, bool in_transaction)
 		   "token", token);
 	res = send_write(w, token);
 	state_of(res, state);
-	if (strcmp(state, "00000") == 0 && PQntuples(res) == 1)
-		n = strtoll(PQgetvalue(res, 0, 0), NULL, 10);
-	else if (strcmp(state, "00000") != 0)
+	if (strcmp(state, "00000") != 0)
 		fprintf(stderr, "%s: %s", w->history.who, PQresultErrorMessage(res));
+	else if (PQntuples(res) == 1)
+		n = strtoll(PQgetvalue(res, 0, 0), NULL, 10);
+	if (strcmp(state, "00000") == 0 && n <= 0)
+	{
+		fprintf(stderr, "%s: there is no such row\n", w->history.who);
+		strcpy(state, "02000");
+	}
 	PQclear(res);
 	f = fate_of(state, !in_transaction);
 	if (in_transaction)

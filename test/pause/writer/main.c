@@ -21,7 +21,7 @@ usage(void)
 {
 	fprintf(stderr, "usage: pause-writer --scenario NAME --resource NAME --dsn DSN --history FILE"
 			" --who NAME\n  (--url URL --ca F --cert F --key F --ttl S | --token T)"
-			" [--gate F] [--wait S]\n  [--seconds N --locks N --stop-file F] [--table T --row JSON --change JSON]\n");
+			" [--gate F] [--wait S]\n  [--seconds N --locks N --stop-file F] [--account T | --table T --row JSON --change JSON]\n");
 	exit(64);
 }
 
@@ -48,6 +48,7 @@ set_option(writer *w, int option)
 		case 'w': w->wait_s = atoi(optarg); break;
 		case 'n': w->seconds = atoi(optarg); break;
 		case 'l': w->nlocks = atoi(optarg); break;
+		case 'A': w->account = optarg; break;
 		case 'b': w->table = optarg; break;
 		case 'R': w->row = optarg; break;
 		case 'S': w->stop_file = optarg; break;
@@ -66,7 +67,7 @@ read_options(writer *w, int argc, char **argv)
 		{"ttl", 1, NULL, 't'}, {"token", 1, NULL, 'T'}, {"gate", 1, NULL, 'g'},
 		{"wait", 1, NULL, 'w'}, {"seconds", 1, NULL, 'n'}, {"locks", 1, NULL, 'l'},
 		{"table", 1, NULL, 'b'}, {"row", 1, NULL, 'R'}, {"change", 1, NULL, 'C'},
-		{"stop-file", 1, NULL, 'S'},
+		{"stop-file", 1, NULL, 'S'}, {"account", 1, NULL, 'A'},
 		{NULL, 0, NULL, 0}
 	};
 	int			option;
@@ -81,7 +82,9 @@ read_options(writer *w, int argc, char **argv)
 int
 main(int argc, char **argv)
 {
-	writer		w = {.options = {.ttl_s = 15}, .wait_s = 60, .nlocks = 1};
+	writer		w = {.options = {.ttl_s = 15}, .wait_s = 60, .nlocks = 1,
+		.account = "pause_kit.account"
+	};
 	int			status;
 
 	read_options(&w, argc, argv);

@@ -26,7 +26,8 @@ typedef struct writer
 	int64_t		token;
 	const char *dsn;
 	PGconn	   *conn;
-	const char *table;			/* a resource owner's own, or NULL: the kit's */
+	const char *account;		/* the kit's own table */
+	const char *table;			/* a resource owner's own, or NULL */
 	const char *row;			/* its key, a JSON object */
 	const char *change;			/* what a write sets there, a JSON object */
 	const char *scenario;
