@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "fetch.h"
 
 #define MAX_ANSWER (1 << 20)
@@ -115,6 +116,8 @@ fetch_result
 fetch_json(fetch *f, const char *url, json_t *body, long timeout_ms, fetch_answer *answer)
 {
 	char	   *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+	int64_t		start = clock_us();
+	curl_off_t	before = 0;
 	CURLcode	code;
 
 	memset(answer, 0, sizeof *answer);
@@ -129,6 +132,8 @@ fetch_json(fetch *f, const char *url, json_t *body, long timeout_ms, fetch_answe
 		curl_easy_setopt(f->curl, CURLOPT_HTTPGET, 1L);
 	code = curl_easy_perform(f->curl);
 	free(text);
+	curl_easy_getinfo(f->curl, CURLINFO_PRETRANSFER_TIME_T, &before);
+	answer->sent_us = start + before;
 	if (code != CURLE_OK)
 	{
 		snprintf(answer->error, sizeof answer->error, "%.150s",

@@ -6,6 +6,7 @@
 #define PAUSE_FETCH_H
 
 #include <jansson.h>
+#include <stdint.h>
 
 typedef enum fetch_result
 {
@@ -28,6 +29,7 @@ typedef struct fetch fetch;
 typedef struct fetch_answer
 {
 	int			status;
+	int64_t		sent_us;		/* not before this was the request sent: after any handshake */
 	int			retry_after_s;	/* 0: the answer did not say */
 	json_t	   *json;			/* NULL: no JSON object came; the caller frees it */
 	char		error[160];		/* filled unless FETCH_ANSWERED */

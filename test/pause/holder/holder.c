@@ -12,6 +12,7 @@
 #include "private.h"
 
 #define ASK_TIMEOUT_MS 5000
+#define OPEN_WAIT_MS 10000
 #define BACKOFF_FIRST_MS 50
 
 static const struct
@@ -40,7 +41,7 @@ result_of(int status, const char *code)
 
 lf_result
 lf_ask_with(lf_holder *h, fetch *f, const char *path, json_t *body, long timeout_ms,
-			json_t **answer)
+			json_t **answer, int64_t *sent)
 {
 	char		url[512];
 	fetch_answer got;
@@ -51,6 +52,8 @@ lf_ask_with(lf_holder *h, fetch *f, const char *path, json_t *body, long timeout
 
 	snprintf(url, sizeof url, "%s%s", h->options.url, path);
 	how = fetch_json(f, url, body, timeout_ms, &got);
+	if (sent)
+		*sent = got.sent_us;
 	json_unpack(json_object_get(got.json, "error"), "{s:s, s:s}", "code", &code, "message", &text);
 	result = how == FETCH_ANSWERED ? result_of(got.status, code) :
 		how == FETCH_UNSENT ? LF_FAILED : LF_UNKNOWN;
@@ -73,33 +76,58 @@ ask(lf_holder *h, const char *path, json_t *body, long timeout_ms, json_t **answ
 	lf_result	result;
 
 	pthread_mutex_lock(&h->asking_mutex);
-	result = lf_ask_with(h, h->asking, path, body, timeout_ms, answer);
+	result = lf_ask_with(h, h->asking, path, body, timeout_ms, answer, NULL);
 	pthread_mutex_unlock(&h->asking_mutex);
 	return result;
 }
 
 static bool
-open_session(lf_holder *h)
+read_session(lf_holder *h, json_t *answer, int64_t sent)
 {
-	json_t	   *body = json_pack("{s:i}", "ttl", h->options.ttl_s);
-	json_t	   *answer = NULL;
-	int64_t		sent = clock_us();
 	const char *session = NULL;
 	int			ttl = 0;
 
-	ask(h, "/v1/session", body, ASK_TIMEOUT_MS, &answer);
-	json_decref(body);
-	if (answer && json_unpack(answer, "{s:s, s:i}", "session", &session, "ttl", &ttl) == 0)
+	if (json_unpack(answer, "{s:s, s:i}", "session", &session, "ttl", &ttl) != 0)
+		return false;
+	snprintf(h->session, sizeof h->session, "%s", session);
+	h->ttl_us = (int64_t) ttl * 1000000;
+	h->deadline = sent + h->ttl_us * 2 / 3;
+	h->next_renewal = sent + h->ttl_us / 3;
+	if (h->options.on_lease)
+		h->options.on_lease(h->options.arg, "session", h->session, sent, h->ttl_us);
+	return true;
+}
+
+/*
+ * Tries again on the same connection: where a crowd starts at once, the
+ * handshakes are most of the work, and giving one up makes it more.
+ */
+static bool
+open_session(lf_holder *h)
+{
+	json_t	   *body = json_pack("{s:i}", "ttl", h->options.ttl_s);
+	int			wait = h->options.open_wait_ms ? h->options.open_wait_ms : OPEN_WAIT_MS;
+	int64_t		until = clock_us() + wait * INT64_C(1000);
+	bool		opened = false;
+
+	for (int attempt = 0; !opened && clock_us() < until; attempt++)
 	{
-		snprintf(h->session, sizeof h->session, "%s", session);
-		h->ttl_us = (int64_t) ttl * 1000000;
-		h->deadline = sent + h->ttl_us * 2 / 3;
-		h->next_renewal = sent + h->ttl_us / 3;
-		if (h->options.on_lease)
-			h->options.on_lease(h->options.arg, "session", h->session, sent, h->ttl_us);
+		json_t	   *answer = NULL;
+		int64_t		sent;
+		lf_result	result;
+
+		h->next_renewal = until;	/* there is none to be in time for */
+		result = lf_ask_with(h, h->asking, "/v1/session", body, (until - clock_us()) / 1000 + 1,
+							 &answer, &sent);
+		opened = result == LF_OK && read_session(h, answer, sent);
+		json_decref(answer);
+		if (result == LF_SEALED || (result == LF_FAILED && attempt >= 3))
+			break;
+		if (!opened)
+			sleep_us(lf_holder_retry_ms(h, attempt) * INT64_C(1000));
 	}
-	json_decref(answer);
-	return session != NULL;
+	json_decref(body);
+	return opened;
 }
 
 static void

@@ -51,6 +51,7 @@ typedef struct lf_options
 	const char *key;
 	const char *unix_socket;	/* instead of TCP, or NULL */
 	int			ttl_s;
+	int			open_wait_ms;	/* how long lf_holder_open() tries; 0: 10 s */
 	void		(*on_fence) (void *arg, const char *why);	/* mandatory */
 	void	   *arg;
 	/* Optional: told about each session or renewal answered, for a history. */

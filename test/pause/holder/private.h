@@ -34,7 +34,7 @@ struct lf_holder
 
 /* The service's answer to path, with what the status means. */
 extern lf_result lf_ask_with(lf_holder *h, fetch *f, const char *path, json_t *body,
-							 long timeout_ms, json_t **answer);
+							 long timeout_ms, json_t **answer, int64_t *sent);
 
 /* renew.c */
 extern int	lf_renewal_start(lf_holder *h);

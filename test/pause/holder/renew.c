@@ -67,17 +67,17 @@ wait_until(lf_holder *h, int64_t when)
 
 /* Asks once, without the mutex.  An answer counts only if it came in time. */
 static lf_result
-ask_renewal(lf_holder *h, int64_t sent, int64_t deadline)
+ask_renewal(lf_holder *h, int64_t deadline, int64_t *sent)
 {
 	json_t	   *body = json_pack("{s:s}", "session", h->session);
-	int64_t		room = (deadline - sent) / 1000;
+	int64_t		room = (deadline - clock_us()) / 1000 + 1;
 	int64_t		third = h->ttl_us / 3000;
 	bool		idle = pthread_mutex_trylock(&h->asking_mutex) == 0;
 	lf_result	result;
 
 	/* an acquire that waits must not make a renewal wait */
 	result = lf_ask_with(h, idle ? h->asking : h->renewing, "/v1/renew", body,
-						 room < third ? room : third, NULL);
+						 room < third ? room : third, NULL, sent);
 	if (idle)
 		pthread_mutex_unlock(&h->asking_mutex);
 	json_decref(body);
@@ -111,11 +111,11 @@ static void
 renew_once(lf_holder *h, int *failures)
 {
 	int64_t		deadline = h->deadline;
-	int64_t		sent = clock_us();
+	int64_t		sent;
 	lf_result	result;
 
 	pthread_mutex_unlock(&h->mutex);
-	result = ask_renewal(h, sent, deadline);
+	result = ask_renewal(h, deadline, &sent);
 	if (result == LF_OK && h->options.on_lease)
 		h->options.on_lease(h->options.arg, "renew", h->session, sent, h->ttl_us);
 	pthread_mutex_lock(&h->mutex);

@@ -33,12 +33,13 @@ proof_4() {
 
 # start_swarm GENERATION
 start_swarm() {
-	local first
+	local first size
 	SWARM=()
 	note "$STORM" "$1" start ok n:="$CLIENTS"
 	for ((first = 1; first <= CLIENTS; first += SWARM_SIZE)); do
+		size=$((CLIENTS - first + 1 < SWARM_SIZE ? CLIENTS - first + 1 : SWARM_SIZE))
 		spawn_as_user "4-$1" "$BUILD/pause-swarm" --url "$URL" --certs "$CERTS" --dsn "$DSN" --locks storm \
-			--history "$STORM" --generation "$1" --first "$first" --clients "$SWARM_SIZE" --ttl "$STORM_TTL"
+			--history "$STORM" --generation "$1" --first "$first" --clients "$size" --ttl "$STORM_TTL"
 		SWARM+=("$LAST")
 	done
 }

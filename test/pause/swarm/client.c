@@ -47,7 +47,7 @@ open_holder(client *c)
 {
 	lf_options	options = {
 		.url = c->swarm->url, .ca = c->ca, .cert = c->cert, .key = c->key,
-		.ttl_s = c->swarm->ttl_s, .on_fence = on_fence, .on_lease = on_lease, .arg = c
+		.ttl_s = c->swarm->ttl_s, .open_wait_ms = 60000, .on_fence = on_fence, .on_lease = on_lease, .arg = c
 	};
 	char		message[200];
 	int64_t		ceiling = 250000;
@@ -59,7 +59,7 @@ open_holder(client *c)
 		if (h)
 			return h;
 		sleep_us(rand_r(&c->seed) % ceiling);
-		if (ceiling < 4000000)
+		if (ceiling < 8000000)
 			ceiling *= 2;
 	}
 	return NULL;
