@@ -60,6 +60,8 @@ typedef enum etcd_result
 extern void etcd_start(void);
 extern void etcd_stop(void);
 extern etcd_result etcd_call(const char *path, json_t *body, json_t **answer);
+/* messages, answers: arrays, one element a message of the stream */
+extern etcd_result etcd_stream(const char *path, json_t *messages, json_t **answers);
 extern int	etcd_endpoint(void);	/* the one in use, presumably the leader */
 
 /* ---- kv.c: requests and answers as C values ---- */
@@ -133,8 +135,8 @@ typedef struct look
 extern etcd_result look_up(const char *resource, int64_t session, look *seen);
 extern void look_free(look *seen);
 
-/* fresh.c: a look at the epoch that began after the call, shared by whoever waits. */
-extern etcd_result fresh_epoch(int64_t *epoch);
+/* renewals.c */
+extern etcd_result renew_lease(int64_t lease, int64_t *ttl, int64_t *epoch);
 extern bool look_is_ours(const look *seen, const char *identity);
 
 /* ---- reply.c ---- */

@@ -89,8 +89,11 @@ etcd_endpoint(void)
 	return atomic_load(&current);
 }
 
-etcd_result
-etcd_call(const char *path, json_t *body, json_t **answer)
+typedef fetch_result (*fetcher) (fetch *f, const char *url, json_t *body, long timeout_ms,
+								 fetch_answer *answer);
+
+static etcd_result
+ask_member(fetcher fetch_it, const char *path, json_t *body, json_t **answer)
 {
 	int			member = etcd_endpoint();
 	char		url[256];
@@ -98,7 +101,7 @@ etcd_call(const char *path, json_t *body, json_t **answer)
 	etcd_result result;
 
 	snprintf(url, sizeof url, "%s%s", conf.endpoints[member], path);
-	result = judge(fetch_json(thread_handle(), url, body, conf.etcd_timeout_ms, &got), &got);
+	result = judge(fetch_it(thread_handle(), url, body, conf.etcd_timeout_ms, &got), &got);
 	if (result == ETCD_OK)
 		*answer = got.json;
 	else
@@ -106,6 +109,18 @@ etcd_call(const char *path, json_t *body, json_t **answer)
 	if (result == ETCD_UNSENT || result == ETCD_UNKNOWN)
 		leave_member(member);
 	return result;
+}
+
+etcd_result
+etcd_call(const char *path, json_t *body, json_t **answer)
+{
+	return ask_member(fetch_json, path, body, answer);
+}
+
+etcd_result
+etcd_stream(const char *path, json_t *messages, json_t **answers)
+{
+	return ask_member(fetch_stream, path, messages, answers);
 }
 
 /* The raft term under which this member calls itself leader, else -1. */

@@ -20,7 +20,7 @@
 #include "arbiter.h"
 
 #define MAX_BODY 16384
-#define RENEW_THREADS 8
+#define RENEW_THREADS 32
 #define MAX_RENEW_CONNECTIONS 4096
 #define MAX_WORK_CONNECTIONS 256
 #define IDLE_TIMEOUT_S 120

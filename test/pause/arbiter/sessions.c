@@ -67,34 +67,6 @@ session_open(const char *identity, json_t *in)
 							  "epoch", (json_int_t) seal_highest_epoch()));
 }
 
-/* A lease that is gone is answered with success and no TTL. */
-static etcd_result
-keep_alive(int64_t lease, int64_t *ttl)
-{
-	char		id[32];
-	json_t	   *body;
-	json_t	   *answer = NULL;
-	json_t	   *result_part;
-	etcd_result result;
-
-	snprintf(id, sizeof id, "%" PRId64, lease);
-	body = json_pack("{s:s}", "ID", id);
-	result = etcd_call("/v3/lease/keepalive", body, &answer);
-	json_decref(body);
-	if (result == ETCD_OK)
-	{
-		result_part = json_object_get(answer, "result");
-		*ttl = json_int64(result_part, "TTL");
-		/* answered by one member from what it has: its revision proves nothing */
-		if (result_part)
-			seal_observe(json_object_get(result_part, "header"), -1);
-		else
-			result = ETCD_UNKNOWN;	/* an error in the stream */
-	}
-	json_decref(answer);
-	return result;
-}
-
 /*
  * Whose a session is does not change, and an advance of the epoch ends it: so an
  * owner read under the present epoch need not be read again.
@@ -145,15 +117,14 @@ typedef enum owner
 } owner;
 
 static etcd_result
-find_owner(int64_t session, const char *identity, owner *whose)
+find_owner(int64_t session, const char *identity, int64_t epoch, owner *whose)
 {
-	int64_t		epoch;
 	look		seen;
-	etcd_result result = fresh_epoch(&epoch);
+	etcd_result result;
 
 	*whose = OURS;
-	if (result != ETCD_OK || is_known(session, epoch, identity))
-		return result;
+	if (is_known(session, epoch, identity))
+		return ETCD_OK;
 	result = look_up(NULL, session, &seen);
 	if (result != ETCD_OK)
 		return result;
@@ -167,9 +138,10 @@ find_owner(int64_t session, const char *identity, owner *whose)
 static etcd_result
 renew_once(int64_t session, const char *identity, int64_t *ttl, owner *whose)
 {
-	etcd_result result = keep_alive(session, ttl);
+	int64_t		epoch;
+	etcd_result result = renew_lease(session, ttl, &epoch);
 
-	return result == ETCD_OK ? find_owner(session, identity, whose) : result;
+	return result == ETCD_OK ? find_owner(session, identity, epoch, whose) : result;
 }
 
 reply

@@ -108,14 +108,12 @@ read_answer(fetch *f, fetch_answer *answer)
 	curl_easy_getinfo(f->curl, CURLINFO_RETRY_AFTER, &retry);
 	answer->status = (int) status;
 	answer->retry_after_s = (int) retry;
-	if (f->len > 0)
-		answer->json = json_loadb(f->text, f->len, 0, NULL);
 }
 
-fetch_result
-fetch_json(fetch *f, const char *url, json_t *body, long timeout_ms, fetch_answer *answer)
+/* text NULL: GET.  What came back is in f->text. */
+static fetch_result
+perform(fetch *f, const char *url, const char *text, long timeout_ms, fetch_answer *answer)
 {
-	char	   *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
 	int64_t		start = clock_us();
 	curl_off_t	before = 0;
 	CURLcode	code;
@@ -131,7 +129,6 @@ fetch_json(fetch *f, const char *url, json_t *body, long timeout_ms, fetch_answe
 	else
 		curl_easy_setopt(f->curl, CURLOPT_HTTPGET, 1L);
 	code = curl_easy_perform(f->curl);
-	free(text);
 	curl_easy_getinfo(f->curl, CURLINFO_PRETRANSFER_TIME_T, &before);
 	answer->sent_us = start + before;
 	if (code != CURLE_OK)
@@ -142,4 +139,53 @@ fetch_json(fetch *f, const char *url, json_t *body, long timeout_ms, fetch_answe
 	}
 	read_answer(f, answer);
 	return FETCH_ANSWERED;
+}
+
+fetch_result
+fetch_json(fetch *f, const char *url, json_t *body, long timeout_ms, fetch_answer *answer)
+{
+	char	   *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+	fetch_result result = perform(f, url, text, timeout_ms, answer);
+
+	free(text);
+	if (result == FETCH_ANSWERED && f->len > 0)
+		answer->json = json_loadb(f->text, f->len, 0, NULL);
+	return result;
+}
+
+/* One JSON value after the other, as they come. */
+static json_t *
+load_stream(const char *text, size_t len)
+{
+	json_t	   *values = json_array();
+	json_error_t at;
+	json_t	   *value;
+
+	while ((value = json_loadb(text, len, JSON_DISABLE_EOF_CHECK, &at)) != NULL)
+	{
+		json_array_append_new(values, value);
+		text += at.position;
+		len -= at.position;
+	}
+	return values;
+}
+
+fetch_result
+fetch_stream(fetch *f, const char *url, json_t *messages, long timeout_ms, fetch_answer *answer)
+{
+	size_t		room = json_array_size(messages) * 64 + 1;
+	char	   *text = malloc(room);
+	size_t		len = 0;
+	size_t		i;
+	json_t	   *message;
+	fetch_result result;
+
+	json_array_foreach(messages, i, message)
+		len += json_dumpb(message, text + len, room - len, JSON_COMPACT);
+	text[len] = '\0';
+	result = perform(f, url, text, timeout_ms, answer);
+	free(text);
+	if (result == FETCH_ANSWERED)
+		answer->json = load_stream(f->text, f->len);
+	return result;
 }

@@ -42,4 +42,8 @@ extern void fetch_close(fetch *f);
 extern fetch_result fetch_json(fetch *f, const char *url, json_t *body,
 							   long timeout_ms, fetch_answer *answer);
 
+/* The same with a stream of messages each way: both are arrays. */
+extern fetch_result fetch_stream(fetch *f, const char *url, json_t *messages,
+								 long timeout_ms, fetch_answer *answer);
+
 #endif

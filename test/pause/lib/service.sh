@@ -108,7 +108,7 @@ write_nginx_conf() {
 				location = /v1/stats { proxy_pass http://work; }
 				location = /v1/advance-epoch { proxy_pass http://work; }
 				location @busy {
-					add_header Retry-After 2 always;
+					add_header Retry-After ${RETRY_AFTER:-2} always;
 					return 503 '{"error":{"code":"busy","message":"too many requests at once"}}';
 				}
 			}

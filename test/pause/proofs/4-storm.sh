@@ -13,7 +13,7 @@ proof_4() {
 	STORM=$h
 	: >"$h"
 	[ "$(id -u)" != 0 ] || chown postgres: "$h"
-	ACQUIRES=8 service_start loopback
+	ACQUIRES=4 RETRY_AFTER=4 service_start loopback
 	start=$("$BUILD/pause-note" -)
 	start_swarm first
 	wait_until "$STORM_LIMIT" holding first || die "only $(held first) of $CLIENTS clients got a lock; see the logs"
