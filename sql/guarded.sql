@@ -125,7 +125,6 @@ CREATE TABLE made (id integer PRIMARY KEY, twice integer GENERATED ALWAYS AS (id
 SELECT lockfence.attach('made', 'guarded:made', 'token');
 INSERT INTO made VALUES (1, DEFAULT, DEFAULT, 5);
 SELECT lockfence.guarded_update('made', '{"id": 1}', '{"twice": 5}', 5);
-\echo :LAST_ERROR_SQLSTATE
 SELECT lockfence.guarded_update('made', '{"id": 1}', '{"no": 5}', 5);
 SELECT lockfence.guarded_update('made', '{"twice": 2, "no": 1}', '{"id": 2}', 5);
 SELECT * FROM made;
@@ -140,6 +139,17 @@ SELECT lockfence.guarded_update('job', '{"id": 1}', '{"note": "stale"}', 10);
 SELECT lockfence.guarded_update('job', '{"id": 2}', '{"note": "none"}', 1);
 SELECT lockfence.guarded_delete('job', '{"id": 1}', 10);
 SELECT lockfence.guarded_delete('job', '{"id": 1}', 11);
+-- a table that shadows the target in the search path: the statement names its own in full
+INSERT INTO job VALUES (3, 'new', 10);
+CREATE TEMP TABLE job (id integer, note text);
+INSERT INTO pg_temp.job VALUES (3, 'temporary');
+SELECT lockfence.guarded_update('test_guarded.job', '{"id": 3}', '{"note": "its own"}', 10);
+SET search_path = pg_catalog;
+SELECT lockfence.guarded_update('test_guarded.job', '{"id": 3}', '{"note": "out of the path"}', 10);
+SET search_path = test_guarded;
+SELECT * FROM test_guarded.job;
+SELECT * FROM pg_temp.job;
+DROP TABLE pg_temp.job;
 -- Constant fences, by statement and by row.
 CREATE TABLE ledger (id integer PRIMARY KEY, note text);
 SELECT lockfence.attach('ledger', 'guarded:ledger');

@@ -56,8 +56,9 @@ SELECT put('{"moment": "2024-02-29T12:00:00.123456+02:00", "day": "2024-02-29", 
 SELECT moment, day, span FROM kinds WHERE id = 1;
 SELECT put('{"moment": "infinity", "day": "2023-02-29"}');
 \echo :LAST_ERROR_SQLSTATE
+\set VERBOSITY sqlstate
 SELECT put('{"moment": 1709204400}');
-\echo :LAST_ERROR_SQLSTATE
+\set VERBOSITY default
 
 -- Binary data, identifiers, networks, bits, ranges, composites: by their text form.
 SELECT put('{"raw": "\\x00ff", "uid": "A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11", "addr": "10.0.0.1/8", "bits": "101",

@@ -71,6 +71,8 @@ CREATE TABLE lockfence.state (
 COMMENT ON TABLE lockfence.state IS
 'what holds for every resource: the current epoch (no row: any), and the floor, a token that stands for marks folded by prune() (no row: none)';
 
+-- No primary key: data restored into a database with a log of its own brings ids
+-- that are there already, and either record counts.
 CREATE TABLE lockfence.admin_log (
 	id bigint GENERATED ALWAYS AS IDENTITY,
 	at timestamp with time zone NOT NULL DEFAULT pg_catalog.clock_timestamp(),
@@ -79,8 +81,7 @@ CREATE TABLE lockfence.admin_log (
 	resource text,
 	before bigint,
 	after bigint,
-	reason text NOT NULL,
-	CONSTRAINT admin_log_pkey PRIMARY KEY (id)
+	reason text NOT NULL
 );
 COMMENT ON TABLE lockfence.admin_log IS
 'every call of an administration function: when, who (the session''s role), what, the token or epoch before and after, and why';
@@ -91,7 +92,9 @@ SELECT pg_catalog.pg_extension_config_dump('lockfence.admin_log', '');
 SELECT pg_catalog.pg_extension_config_dump('lockfence.admin_log_id_seq', '');
 
 REVOKE ALL ON lockfence.mark, lockfence.state, lockfence.admin_log FROM PUBLIC;
-GRANT SELECT ON lockfence.mark, lockfence.state TO PUBLIC;
+-- Not to everybody: a client that reads the mark and presents it is no holder, and
+-- would not be found out.
+GRANT SELECT ON lockfence.mark, lockfence.state, lockfence.admin_log TO pg_monitor;
 
 CREATE FUNCTION lockfence.guard_mark() RETURNS trigger
 LANGUAGE c
@@ -105,23 +108,42 @@ AS 'MODULE_PATHNAME', 'lockfence_guard_marks';
 COMMENT ON FUNCTION lockfence.guard_marks() IS
 'trigger of lockfence.mark: refuses TRUNCATE with LF009';
 
+CREATE FUNCTION lockfence.merge_state() RETURNS trigger
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	UPDATE lockfence.state s SET value = greatest(s.value, new.value) WHERE s.name = new.name;
+	IF FOUND THEN
+		RETURN NULL;
+	END IF;
+	RETURN new;
+END
+$$;
+COMMENT ON FUNCTION lockfence.merge_state() IS
+'trigger of lockfence.state: of a value that is there and one that comes, as by a data restore, the higher one counts';
+
 CREATE FUNCTION lockfence.state_changed() RETURNS trigger
 LANGUAGE c
 AS 'MODULE_PATHNAME', 'lockfence_state_changed';
 COMMENT ON FUNCTION lockfence.state_changed() IS
 'trigger of lockfence.state: makes every session read it again';
 
-REVOKE ALL ON FUNCTION lockfence.guard_mark(), lockfence.guard_marks(), lockfence.state_changed()
+REVOKE ALL ON FUNCTION lockfence.guard_mark(), lockfence.guard_marks(),
+	lockfence.merge_state(), lockfence.state_changed()
 FROM PUBLIC;
 
 CREATE TRIGGER "~lockfence_mark" BEFORE INSERT OR UPDATE OR DELETE ON lockfence.mark
 FOR EACH ROW EXECUTE FUNCTION lockfence.guard_mark();
 CREATE TRIGGER "~lockfence_marks" BEFORE TRUNCATE ON lockfence.mark
 FOR EACH STATEMENT EXECUTE FUNCTION lockfence.guard_marks();
+CREATE TRIGGER "~lockfence_merge" BEFORE INSERT ON lockfence.state
+FOR EACH ROW EXECUTE FUNCTION lockfence.merge_state();
 CREATE TRIGGER "~lockfence_state" AFTER INSERT OR UPDATE OR DELETE ON lockfence.state
 FOR EACH ROW EXECUTE FUNCTION lockfence.state_changed();
 ALTER TABLE lockfence.mark ENABLE ALWAYS TRIGGER "~lockfence_mark";
 ALTER TABLE lockfence.mark ENABLE ALWAYS TRIGGER "~lockfence_marks";
+ALTER TABLE lockfence.state ENABLE ALWAYS TRIGGER "~lockfence_merge";
 ALTER TABLE lockfence.state ENABLE ALWAYS TRIGGER "~lockfence_state";
 
 -- ---------------------------------------------------------------- presenting
@@ -186,7 +208,8 @@ FROM PUBLIC;
 CREATE FUNCTION lockfence.fence_settings(
 	arguments bytea,
 	OUT resource text, OUT token_column text, OUT accept text, OUT enforcement text,
-	OUT missing text, OUT repeat text, OUT validator regprocedure)
+	OUT missing text, OUT repeat text, OUT validator regprocedure,
+	OUT advisory_since timestamp with time zone)
 LANGUAGE c STABLE STRICT
 AS 'MODULE_PATHNAME', 'lockfence_fence_settings';
 COMMENT ON FUNCTION lockfence.fence_settings(bytea) IS
@@ -227,12 +250,14 @@ COMMENT ON FUNCTION lockfence._family(regclass) IS
 CREATE FUNCTION lockfence._settings(
 	arguments bytea,
 	OUT resource text, OUT token_column text, OUT accept text, OUT enforcement text,
-	OUT missing text, OUT repeat text, OUT validator regprocedure)
+	OUT missing text, OUT repeat text, OUT validator regprocedure,
+	OUT advisory_since timestamp with time zone)
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-	SELECT s.* INTO resource, token_column, accept, enforcement, missing, repeat, validator
+	SELECT s.* INTO resource, token_column, accept, enforcement, missing, repeat, validator,
+		advisory_since
 	FROM lockfence.fence_settings(arguments) s;
 EXCEPTION WHEN OTHERS THEN
 	NULL;
@@ -251,6 +276,7 @@ SELECT c.oid::pg_catalog.regclass AS target,
 		ELSE 'template'
 	END AS kind,
 	s.resource, s.token_column, s.accept, s.enforcement, s.missing, s.repeat, s.validator,
+	s.advisory_since,
 	EXISTS (
 		SELECT FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_trigger p
 			ON p.tgrelid OPERATOR(pg_catalog.=) i.inhparent
@@ -264,16 +290,16 @@ SELECT c.oid::pg_catalog.regclass AS target,
 		FROM pg_catalog.pg_trigger g
 		WHERE g.tgrelid OPERATOR(pg_catalog.=) c.oid
 			AND g.tgfoid OPERATOR(pg_catalog.=) ANY (ARRAY[
-				'lockfence.guard_row'::pg_catalog.regproc::pg_catalog.oid,
-				'lockfence.guard_statement'::pg_catalog.regproc::pg_catalog.oid,
-				'lockfence.guard_truncate'::pg_catalog.regproc::pg_catalog.oid])
+				'lockfence.guard_row()'::pg_catalog.regprocedure::pg_catalog.oid,
+				'lockfence.guard_statement()'::pg_catalog.regprocedure::pg_catalog.oid,
+				'lockfence.guard_truncate()'::pg_catalog.regprocedure::pg_catalog.oid])
 	) AS triggers
 FROM pg_catalog.pg_trigger t
 	JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) t.tgrelid
 	CROSS JOIN LATERAL lockfence._settings(t.tgargs) s
 WHERE t.tgfoid OPERATOR(pg_catalog.=) ANY (ARRAY[
-	'lockfence.guard_row'::pg_catalog.regproc::pg_catalog.oid,
-	'lockfence.guard_statement'::pg_catalog.regproc::pg_catalog.oid]);
+	'lockfence.guard_row()'::pg_catalog.regprocedure::pg_catalog.oid,
+	'lockfence.guard_statement()'::pg_catalog.regprocedure::pg_catalog.oid]);
 COMMENT ON VIEW lockfence.fences IS
 'every fenced table with its settings, whether it has them from a parent, and the state of its triggers (all should be "always")';
 GRANT SELECT ON lockfence.fences TO PUBLIC;
@@ -492,7 +518,9 @@ AS $$
 				CASE WHEN p.proargtypes[1] = 'bigint'::regtype THEN 'pg_catalog.int8'
 					ELSE 'lockfence.fence_token' END)
 			FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
-			WHERE p.oid = validator))
+			WHERE p.oid = validator)),
+		(8, 'advisory_since', CASE enforcement WHEN 'advisory' THEN
+			to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') END)
 	) AS a (place, setting, value)
 	WHERE a.value IS NOT NULL
 $$;
@@ -754,9 +782,10 @@ BEGIN
 	SELECT s.value INTO before FROM lockfence.state s WHERE s.name = _set_state.name;
 	IF value IS NULL THEN
 		DELETE FROM lockfence.state s WHERE s.name = _set_state.name;
+	ELSIF before IS NULL THEN
+		INSERT INTO lockfence.state VALUES (name, value);
 	ELSE
-		INSERT INTO lockfence.state AS s VALUES (name, value)
-		ON CONFLICT ON CONSTRAINT state_pkey DO UPDATE SET value = excluded.value;
+		UPDATE lockfence.state s SET value = _set_state.value WHERE s.name = _set_state.name;
 	END IF;
 	RETURN before;
 END
@@ -891,6 +920,1393 @@ REVOKE ALL ON FUNCTION
 	lockfence.prune(interval),
 	lockfence.reconcile(regclass)
 FROM PUBLIC;
+
+-- ---------------------------------------------------------------- statistics
+
+CREATE FUNCTION lockfence._stats(
+	OUT database oid, OUT relid oid, OUT accepted bigint, OUT advanced bigint, OUT stale bigint,
+	OUT missing bigint, OUT invalid bigint, OUT unknown_epoch bigint, OUT conflicting bigint,
+	OUT unvalidated bigint, OUT unfenceable bigint, OUT unprotected bigint, OUT advisory bigint,
+	OUT advisory_stale bigint, OUT bypassed bigint, OUT preempted bigint,
+	OUT validator_calls bigint, OUT validator_failures bigint, OUT log_suppressed bigint,
+	OUT last_used timestamp with time zone)
+RETURNS SETOF record
+LANGUAGE c VOLATILE ROWS 100
+AS 'MODULE_PATHNAME', 'lockfence_stats_rows';
+COMMENT ON FUNCTION lockfence._stats() IS
+'the counters of every table of every database that has any; no rows without shared memory';
+
+CREATE FUNCTION lockfence._refusals(
+	OUT number bigint, OUT at timestamp with time zone, OUT database oid, OUT relid oid,
+	OUT code text, OUT advisory boolean, OUT resource text, OUT token bigint, OUT mark bigint,
+	OUT role oid, OUT application_name text, OUT client_addr text, OUT pid integer)
+RETURNS SETOF record
+LANGUAGE c VOLATILE ROWS 100
+AS 'MODULE_PATHNAME', 'lockfence_refusal_rows';
+COMMENT ON FUNCTION lockfence._refusals() IS
+'the last refusals of every database; no rows without shared memory';
+
+CREATE FUNCTION lockfence.stats_info(
+	OUT available boolean, OUT max_tables bigint, OUT tables bigint, OUT evicted bigint,
+	OUT max_refusals bigint, OUT refusals bigint, OUT overwritten bigint,
+	OUT stats_reset timestamp with time zone)
+LANGUAGE c VOLATILE
+AS 'MODULE_PATHNAME', 'lockfence_stats_info';
+COMMENT ON FUNCTION lockfence.stats_info() IS
+'whether there is shared memory for statistics; for how many tables, how many have counters and how many gave way to others; how many refusals are kept, were recorded and were overwritten; and since when';
+
+CREATE FUNCTION lockfence.stats_reset()
+RETURNS void
+LANGUAGE c VOLATILE
+AS 'MODULE_PATHNAME', 'lockfence_stats_reset';
+COMMENT ON FUNCTION lockfence.stats_reset() IS
+'sets every counter of every database to 0 and forgets the last refusals';
+
+CREATE VIEW lockfence.stats AS
+SELECT c.oid::pg_catalog.regclass AS target,
+	s.accepted, s.advanced, s.stale, s.missing, s.invalid, s.unknown_epoch, s.conflicting,
+	s.unvalidated, s.unfenceable, s.unprotected, s.advisory, s.advisory_stale, s.bypassed, s.preempted,
+	s.validator_calls, s.validator_failures, s.log_suppressed, s.last_used
+FROM lockfence._stats() s
+	JOIN pg_catalog.pg_database d ON d.oid OPERATOR(pg_catalog.=) s.database
+	LEFT JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) s.relid
+WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()
+	AND (s.relid OPERATOR(pg_catalog.=) 0 OR c.oid IS NOT NULL);
+COMMENT ON VIEW lockfence.stats IS
+'what the fences of this database have decided, by table; a null target counts present(). Survives rollback, not a restart';
+
+CREATE VIEW lockfence.refusals AS
+SELECT r.number, r.at, d.datname AS database,
+	CASE WHEN d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()
+		THEN nullif(r.relid, 0)::pg_catalog.regclass END AS target,
+	r.code, r.advisory, r.resource, r.token, r.mark, a.rolname AS role, r.application_name,
+	r.client_addr, r.pid
+FROM lockfence._refusals() r
+	LEFT JOIN pg_catalog.pg_database d ON d.oid OPERATOR(pg_catalog.=) r.database
+	LEFT JOIN pg_catalog.pg_roles a ON a.oid OPERATOR(pg_catalog.=) r.role
+ORDER BY r.number DESC;
+COMMENT ON VIEW lockfence.refusals IS
+'the last refusals of all databases, newest first: when, where, for which resource, the token presented, the mark it met, and who';
+
+REVOKE ALL ON FUNCTION lockfence._refusals(), lockfence.stats_reset() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION lockfence._refusals() TO pg_monitor;
+GRANT SELECT ON lockfence.stats TO PUBLIC;
+GRANT SELECT ON lockfence.refusals TO pg_monitor;
+
+-- ---------------------------------------------------------------- verification
+
+-- Everything here reads catalogs alone and must answer in whatever state it
+-- finds them, so what was declared is read from the triggers' bytes again and
+-- not by the function that takes them at their word.
+
+CREATE TYPE lockfence._finding AS (
+	target regclass, severity text, code text, problem text, remedy text);
+COMMENT ON TYPE lockfence._finding IS
+'a row of verify()';
+
+CREATE TYPE lockfence._guard AS (
+	id oid, member regclass, name name, parent oid, enabled "char", kind text, proper_name name,
+	function regproc, is_ours boolean, is_whole boolean, has_columns boolean, has_condition boolean,
+	settings jsonb, fault text);
+COMMENT ON TYPE lockfence._guard IS
+'a guard and what is right with it; is_whole: it fires before every event that it is there for';
+
+CREATE TYPE lockfence._member AS (
+	member regclass, root regclass, settings jsonb, kinds text[], is_guarded boolean);
+COMMENT ON TYPE lockfence._member IS
+'a table that verify() looks at, and its fence: the topmost table that has it (null: none), its settings and the kinds of guards it takes';
+
+-- pg_trigger.tgargs: each argument is ended by a zero byte.
+CREATE FUNCTION lockfence._argument_list(arguments bytea)
+RETURNS text[]
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	bytes text := regexp_replace(encode(arguments, 'hex'), '(..)', E'\\1 ', 'g');
+	pieces text[] := string_to_array(bytes, '00 ');
+BEGIN
+	RETURN ARRAY(
+		SELECT convert_from(decode(p.hex, 'hex'), getdatabaseencoding())
+		FROM unnest(pieces[:cardinality(pieces) - 1]) WITH ORDINALITY AS p (hex, place)
+		ORDER BY p.place);
+EXCEPTION WHEN OTHERS THEN
+	RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION lockfence._argument_list(bytea) IS
+'a trigger''s arguments; null if they are no text';
+
+CREATE FUNCTION lockfence._declared(arguments bytea)
+RETURNS jsonb
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT coalesce(jsonb_object_agg(s.setting, s.value ORDER BY s.place), '{}')
+	FROM (
+		SELECT split_part(a.argument, '=', 1), substr(a.argument, strpos(a.argument, '=') + 1), a.place
+		FROM unnest(lockfence._argument_list(arguments)) WITH ORDINALITY AS a (argument, place)
+	) AS s (setting, value, place)
+	WHERE s.setting IN ('resource', 'token_column', 'validator')
+		OR (s.setting, s.value) IN (('accept', 'presented'), ('enforcement', 'advisory'),
+			('missing', 'allow'), ('repeat', 'reject'))
+$$;
+COMMENT ON FUNCTION lockfence._declared(bytea) IS
+'what can be made out of a guard''s arguments, without what is as by default';
+
+-- The validator is left out: whether it exists is a question of its own.
+CREATE FUNCTION lockfence._fault(arguments bytea, number integer)
+RETURNS text
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	list text[] := lockfence._argument_list(arguments);
+	settings jsonb := lockfence._declared(arguments);
+BEGIN
+	IF list IS NULL OR cardinality(list) <> number THEN
+		RETURN 'they cannot be read';
+	END IF;
+	PERFORM lockfence.fence_settings(coalesce((
+		SELECT string_agg(convert_to(a.argument, getdatabaseencoding()) || decode('00', 'hex'), '')
+		FROM unnest(list) AS a (argument)
+		WHERE split_part(a.argument, '=', 1) <> 'validator'), ''));
+	PERFORM lockfence.template_columns(settings ->> 'resource');
+	RETURN CASE
+		WHEN NOT settings ?| ARRAY['resource', 'token_column']
+			THEN 'they name neither a resource nor a token column'
+		WHEN settings ?& ARRAY['repeat', 'missing']
+			THEN 'a single-use fence cannot let writes without a token pass'
+	END;
+EXCEPTION WHEN OTHERS THEN
+	RETURN SQLERRM;
+END
+$$;
+COMMENT ON FUNCTION lockfence._fault(bytea, integer) IS
+'why a guard''s arguments declare no fence; null if they do';
+
+-- A guard is what calls a function of ours, or stands where such a one belongs.
+CREATE FUNCTION lockfence._guards(tables regclass[])
+RETURNS SETOF lockfence._guard
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT t.oid, t.tgrelid, t.tgname, t.tgparentid, t.tgenabled, k.kind, k.name,
+		t.tgfoid, t.tgfoid = k.function, t.tgtype = k.type, t.tgattr::text <> '', t.tgqual IS NOT NULL,
+		lockfence._declared(t.tgargs), lockfence._fault(t.tgargs, t.tgnargs)
+	FROM pg_trigger t
+		JOIN (VALUES
+			('row', '~lockfence_row'::name, 'lockfence.guard_row()'::regprocedure, 31),
+			('statement', '~lockfence_statement', 'lockfence.guard_statement()', 30),
+			('truncate', '~lockfence_truncate', 'lockfence.guard_truncate()', 34)
+		) AS k (kind, name, function, type)
+			ON t.tgfoid = k.function
+			OR t.tgname = k.name AND t.tgfoid NOT IN ('lockfence.guard_row()'::regprocedure,
+				'lockfence.guard_statement()'::regprocedure, 'lockfence.guard_truncate()'::regprocedure)
+	WHERE t.tgrelid = ANY (tables)
+$$;
+COMMENT ON FUNCTION lockfence._guards(regclass[]) IS
+'the guards of some tables';
+
+-- Fenced, or with a column that says it should be.
+CREATE FUNCTION lockfence._fenced_tables()
+RETURNS SETOF regclass
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT c.oid::regclass
+	FROM pg_class c
+	WHERE c.relnamespace <> 'lockfence'::regnamespace
+		AND (c.oid IN (
+				SELECT tgrelid FROM pg_trigger
+				WHERE tgname IN ('~lockfence_row', '~lockfence_statement', '~lockfence_truncate')
+					OR tgfoid IN ('lockfence.guard_row()'::regprocedure, 'lockfence.guard_statement()'::regprocedure,
+						'lockfence.guard_truncate()'::regprocedure))
+			OR c.relkind IN ('r', 'p') AND c.relpersistence <> 't' AND c.oid IN (
+				SELECT attrelid FROM pg_attribute
+				WHERE atttypid = 'lockfence.fence_token'::regtype AND NOT attisdropped))
+$$;
+COMMENT ON FUNCTION lockfence._fenced_tables() IS
+'the tables that have a guard or a column of type lockfence.fence_token';
+
+CREATE FUNCTION lockfence._ancestors(member regclass)
+RETURNS TABLE (ancestor regclass, height integer)
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH RECURSIVE line AS (
+		SELECT member::oid AS relid, 0 AS height
+		UNION ALL
+		SELECT i.inhparent, l.height + 1
+		FROM line l JOIN pg_inherits i ON i.inhrelid = l.relid
+	)
+	SELECT relid::regclass, max(height) FROM line GROUP BY relid
+$$;
+COMMENT ON FUNCTION lockfence._ancestors(regclass) IS
+'a table with the tables that it is a partition of or inherits from';
+
+CREATE FUNCTION lockfence._placeholders(settings jsonb)
+RETURNS text[]
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	RETURN lockfence.template_columns(settings ->> 'resource');
+EXCEPTION WHEN OTHERS THEN
+	RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION lockfence._placeholders(jsonb) IS
+'the columns that name a fence''s resource; null if it has none or it makes no sense';
+
+CREATE FUNCTION lockfence._kinds(settings jsonb)
+RETURNS text[]
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT CASE
+		WHEN settings ? 'token_column' OR lockfence._placeholders(settings) <> '{}'
+			THEN ARRAY['row', 'truncate']
+		WHEN lockfence._placeholders(settings) = '{}' THEN ARRAY['statement', 'truncate']
+		ELSE ARRAY['truncate']
+	END
+$$;
+COMMENT ON FUNCTION lockfence._kinds(jsonb) IS
+'the kinds of guards that a fence consists of, as far as its settings tell';
+
+-- A fence reaches from its topmost table down, so that the tables asked for
+-- are looked at with all that they are related to.
+CREATE FUNCTION lockfence._relatives(tables regclass[])
+RETURNS SETOF regclass
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH RECURSIVE up AS (
+		SELECT t.relid::oid FROM unnest(tables) AS t (relid)
+		UNION
+		SELECT i.inhparent FROM up u JOIN pg_inherits i ON i.inhrelid = u.relid
+	), down AS (
+		SELECT relid FROM up
+		UNION
+		SELECT i.inhrelid FROM down d JOIN pg_inherits i ON i.inhparent = d.relid
+	)
+	SELECT relid::regclass FROM down
+$$;
+COMMENT ON FUNCTION lockfence._relatives(regclass[]) IS
+'tables with their parents and all of their partitions and children';
+
+-- The topmost table says what the fence is.  Of two guards the stricter is believed.
+CREATE FUNCTION lockfence._members(tables regclass[], guards lockfence._guard[])
+RETURNS SETOF lockfence._member
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH RECURSIVE line AS (
+		SELECT t.member, t.member::oid AS ancestor, 0 AS height FROM unnest(tables) AS t (member)
+		UNION ALL
+		SELECT l.member, i.inhparent, l.height + 1
+		FROM line l JOIN pg_inherits i ON i.inhrelid = l.ancestor
+	), rooted AS MATERIALIZED (
+		SELECT DISTINCT ON (member) member, ancestor::regclass AS root, height AS depth
+		FROM line
+		WHERE ancestor IN (SELECT g.member FROM unnest(guards) g)
+		ORDER BY member, height DESC, ancestor
+	), declared AS MATERIALIZED (
+		SELECT DISTINCT ON (r.root) r.root, g.settings, lockfence._kinds(g.settings) AS kinds
+		FROM rooted r JOIN unnest(guards) g ON g.member = r.member
+		ORDER BY r.root, g.fault IS NOT NULL, NOT g.is_ours, r.depth,
+			(g.settings ? 'enforcement')::integer + (g.settings ? 'missing')::integer,
+			g.kind = 'truncate', g.id
+	)
+	SELECT t.member, d.root, d.settings, d.kinds, t.member IN (SELECT g.member FROM unnest(guards) g)
+	FROM unnest(tables) AS t (member)
+		LEFT JOIN rooted r ON r.member = t.member
+		LEFT JOIN declared d ON d.root = r.root
+$$;
+COMMENT ON FUNCTION lockfence._members(regclass[], lockfence._guard[]) IS
+'tables with the fence of each';
+
+-- Remedies.  Those that need several statements can be run as one string.
+
+CREATE FUNCTION lockfence._attach_call(target regclass, settings jsonb)
+RETURNS text
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT format('lockfence.attach(%L%s)', target,
+		string_agg(format(', %s => %L', s.setting, s.value), '' ORDER BY s.place))
+	FROM (VALUES
+		(1, 'resource', settings ->> 'resource'),
+		(2, 'token_column', CASE WHEN settings ? 'resource' THEN settings ->> 'token_column'
+			ELSE nullif(settings ->> 'token_column', 'fence') END),
+		(3, 'accept', settings ->> 'accept'),
+		(4, 'enforcement', settings ->> 'enforcement'),
+		(5, 'missing', CASE WHEN NOT settings ? 'repeat' THEN settings ->> 'missing' END),
+		(6, 'repeat', settings ->> 'repeat'),
+		(7, 'validator', CASE WHEN settings ? 'resource' THEN settings ->> 'validator' END)
+	) AS s (place, setting, value)
+	WHERE s.value IS NOT NULL
+$$;
+COMMENT ON FUNCTION lockfence._attach_call(regclass, jsonb) IS
+'the call of attach() that makes a fence with the settings';
+
+-- One statement, so that no write comes between the old fence and the new.
+-- detach() finds guards by their names: those of other names go last.
+CREATE FUNCTION lockfence._redeclare(target regclass, settings jsonb)
+RETURNS text
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH guard AS (
+		SELECT t.tgrelid::regclass AS member, t.tgname, t.tgname LIKE '~lockfence@_%' ESCAPE '@' AS is_named
+		FROM lockfence._family(target) f JOIN pg_trigger t ON t.tgrelid = f.member
+		WHERE t.tgparentid = 0 AND (t.tgname LIKE '~lockfence@_%' ESCAPE '@'
+			OR t.tgfoid IN ('lockfence.guard_row()'::regprocedure, 'lockfence.guard_statement()'::regprocedure,
+				'lockfence.guard_truncate()'::regprocedure))
+	)
+	SELECT CASE
+		WHEN settings ?| ARRAY['resource', 'token_column'] THEN
+			concat('SELECT ',
+				(SELECT format('lockfence.detach(%L), ', target) FROM guard WHERE is_named LIMIT 1),
+				lockfence._attach_call(target, settings), ';',
+				(SELECT string_agg(format(E'\nDROP TRIGGER IF EXISTS %I ON %s;', tgname, member), ''
+					ORDER BY member, tgname) FROM guard WHERE NOT is_named))
+		ELSE concat('-- Nothing tells the settings; state them: SELECT ',
+			(SELECT format('lockfence.detach(%L), ', target) FROM guard WHERE is_named LIMIT 1),
+			format('lockfence.attach(%L, ...);', target))
+	END
+$$;
+COMMENT ON FUNCTION lockfence._redeclare(regclass, jsonb) IS
+'the statement that replaces whatever guards a table''s family has by a fence with the settings';
+
+CREATE FUNCTION lockfence._argument_text(settings jsonb)
+RETURNS text
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT string_agg(quote_literal(s.setting || '=' || s.value), ', '
+		ORDER BY array_position(ARRAY['resource', 'token_column', 'accept', 'enforcement', 'missing',
+			'repeat', 'validator'], s.setting))
+	FROM jsonb_each_text(settings) AS s (setting, value)
+$$;
+COMMENT ON FUNCTION lockfence._argument_text(jsonb) IS
+'a fence''s settings as the arguments of its triggers';
+
+CREATE FUNCTION lockfence._create_guard(member regclass, kind text, settings jsonb)
+RETURNS text
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT format(E'CREATE TRIGGER "~lockfence_%1$s" BEFORE %2$s ON %3$s FOR EACH %4$s EXECUTE FUNCTION lockfence.guard_%1$s(%5$s);\n'
+			'ALTER TABLE %3$s ENABLE ALWAYS TRIGGER "~lockfence_%1$s";',
+		kind,
+		CASE kind WHEN 'truncate' THEN 'TRUNCATE' ELSE 'INSERT OR UPDATE OR DELETE' END,
+		member,
+		CASE kind WHEN 'row' THEN 'ROW' ELSE 'STATEMENT' END,
+		lockfence._argument_text(settings))
+$$;
+COMMENT ON FUNCTION lockfence._create_guard(regclass, text, jsonb) IS
+'the statements that create one guard of a fence';
+
+-- A partition has its row guard from its parent.
+CREATE FUNCTION lockfence._add_guards(member regclass, root regclass, kinds text[], settings jsonb)
+RETURNS text
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT CASE
+		WHEN 'row' = ANY (kinds) AND (
+				SELECT relkind = 'p' OR relispartition FROM pg_class WHERE oid = member)
+			OR NOT settings ?| ARRAY['resource', 'token_column']
+			THEN lockfence._redeclare(root, settings)
+		ELSE (
+			SELECT string_agg(lockfence._create_guard(member, k.kind, settings), E'\n' ORDER BY k.kind)
+			FROM unnest(kinds) AS k (kind))
+	END
+$$;
+COMMENT ON FUNCTION lockfence._add_guards(regclass, regclass, text[], jsonb) IS
+'the statements that give a table the guards that it lacks';
+
+-- The trigger that a cloned one has its name from, on 15 and later.
+CREATE FUNCTION lockfence._original(trigger oid)
+RETURNS oid
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH RECURSIVE line AS (
+		SELECT oid, tgparentid FROM pg_trigger WHERE oid = trigger
+		UNION ALL
+		SELECT t.oid, t.tgparentid
+		FROM line l JOIN pg_trigger t ON t.oid = l.tgparentid
+		WHERE current_setting('server_version_num')::integer >= 150000
+	)
+	SELECT l.oid FROM line l WHERE NOT EXISTS (SELECT FROM line p WHERE p.oid = l.tgparentid)
+$$;
+COMMENT ON FUNCTION lockfence._original(oid) IS
+'the trigger to rename for a trigger of a partition to be renamed';
+
+CREATE FUNCTION lockfence._rename(trigger oid, new_name name)
+RETURNS text
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT format('ALTER TRIGGER %I ON %s RENAME TO %I;', tgname, tgrelid::regclass, new_name)
+	FROM pg_trigger WHERE oid = lockfence._original(trigger)
+$$;
+COMMENT ON FUNCTION lockfence._rename(oid, name) IS
+'the statement that renames a trigger';
+
+-- Clones are reported where the one that they follow is not.
+CREATE FUNCTION lockfence._follows(trigger oid, members lockfence._member[])
+RETURNS boolean
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT EXISTS (
+		SELECT FROM pg_trigger
+		WHERE oid = lockfence._original(trigger) AND oid <> trigger
+			AND tgrelid IN (SELECT m.member FROM unnest(members) m))
+$$;
+COMMENT ON FUNCTION lockfence._follows(oid, lockfence._member[]) IS
+'whether a trigger is renamed along with one of another table among the given';
+
+-- Subjects.
+
+CREATE FUNCTION lockfence._verify_kin(members lockfence._member[])
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT f.member, 'error', 'foreign_leaf',
+		format('%s is a foreign table under a fenced one: its rows can be written without this server.', f.member),
+		(SELECT format(CASE WHEN c.relispartition THEN 'ALTER TABLE %s DETACH PARTITION %s;'
+				ELSE 'ALTER FOREIGN TABLE %2$s NO INHERIT %1$s;' END, i.inhparent::regclass, f.member)
+			FROM pg_inherits i WHERE i.inhrelid = f.member ORDER BY i.inhseqno LIMIT 1)
+	FROM unnest(members) f JOIN pg_class c ON c.oid = f.member
+	WHERE c.relkind = 'f' AND f.root IS NOT NULL
+	UNION ALL
+	SELECT f.member, 'error', CASE WHEN c.relispartition THEN 'unfenced_leaf' ELSE 'unfenced_child' END,
+		format('%s has no guard, though %s is fenced: a statement on it passes unchecked.', f.member, f.root),
+		lockfence._add_guards(f.member, f.root, f.kinds, f.settings)
+	FROM unnest(members) f JOIN pg_class c ON c.oid = f.member
+	WHERE c.relkind <> 'f' AND f.root IS NOT NULL AND NOT f.is_guarded
+	UNION ALL
+	SELECT f.member, 'error', 'unfenced_parent',
+		format('%s is fenced by a statement trigger, which a statement on its parent %s does not fire.',
+			f.member, i.inhparent::regclass),
+		lockfence._redeclare(
+			(SELECT ancestor FROM lockfence._ancestors(f.member) ORDER BY height DESC, ancestor LIMIT 1), f.settings)
+	FROM unnest(members) f JOIN pg_inherits i ON i.inhrelid = f.member
+	WHERE f.member = f.root AND 'statement' = ANY (f.kinds)
+$$;
+COMMENT ON FUNCTION lockfence._verify_kin(lockfence._member[]) IS
+'findings of verify(): partitions, inheritance children and parents that the fence does not reach';
+
+CREATE FUNCTION lockfence._verify_unfenced(members lockfence._member[])
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT m.member, 'error', 'guard_missing', p.problem,
+		CASE WHEN c.relkind IN ('r', 'p') THEN p.advice || lockfence._redeclare(m.member, p.settings) END
+	FROM unnest(members) m
+		LEFT JOIN pg_class c ON c.oid = m.member
+		LEFT JOIN LATERAL (
+			SELECT attname FROM pg_attribute
+			WHERE attrelid = c.oid AND NOT attisdropped AND atttypid = 'lockfence.fence_token'::regtype
+			ORDER BY attnum LIMIT 1
+		) AS a ON true
+		CROSS JOIN LATERAL (
+			SELECT CASE
+					WHEN a.attname IS NULL THEN format('%s is not fenced.', m.member)
+					ELSE format('%s has a token column, "%s", but no guard: nothing refuses a stale write.',
+						m.member, a.attname)
+				END,
+				CASE WHEN a.attname IS NOT NULL
+					THEN E'-- This makes a row fence. Add resource => ... if the table had a named one.\n' ELSE '' END,
+				CASE WHEN a.attname IS NULL THEN '{}' ELSE jsonb_build_object('token_column', a.attname) END
+		) AS p (problem, advice, settings)
+	WHERE m.root IS NULL AND NOT EXISTS (
+		SELECT FROM pg_inherits i JOIN unnest(members) p ON p.member = i.inhparent WHERE i.inhrelid = m.member)
+$$;
+COMMENT ON FUNCTION lockfence._verify_unfenced(lockfence._member[]) IS
+'findings of verify(): tables without any guard';
+
+CREATE FUNCTION lockfence._verify_guard_states(members lockfence._member[], guards lockfence._guard[])
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT f.member, 'error', 'guard_missing',
+		format('%s has no %s guard: %s', f.member, k.kind, CASE k.kind
+			WHEN 'truncate' THEN 'TRUNCATE takes its rows without a token.'
+			ELSE 'INSERT, UPDATE and DELETE pass unchecked.' END),
+		lockfence._add_guards(f.member, f.root, ARRAY[k.kind], f.settings)
+	FROM unnest(members) f
+		JOIN pg_class c ON c.oid = f.member
+		CROSS JOIN unnest(f.kinds) AS k (kind)
+	WHERE c.relkind <> 'f' AND f.is_guarded
+		AND NOT EXISTS (SELECT FROM unnest(guards) g WHERE g.member = f.member AND g.kind = k.kind)
+	UNION ALL
+	SELECT g.member, 'error', CASE g.enabled WHEN 'D' THEN 'guard_disabled' ELSE 'guard_not_always' END,
+		format('Guard "%s" of %s %s', g.name, g.member, CASE g.enabled
+			WHEN 'D' THEN 'is disabled: writes pass unchecked.'
+			WHEN 'R' THEN 'fires under session_replication_role = replica only: ordinary writes pass unchecked.'
+			ELSE 'does not fire under session_replication_role = replica.' END),
+		format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I;', g.member, g.name)
+	FROM unnest(guards) g
+	WHERE g.enabled <> 'A'
+	UNION ALL
+	SELECT g.member, 'error', v.code, format('Guard "%s" of %s %s', g.name, g.member, v.problem),
+		lockfence._redeclare(f.root, f.settings)
+	FROM unnest(guards) g JOIN unnest(members) f ON f.member = g.member
+		CROSS JOIN LATERAL (VALUES
+			(g.has_columns, 'guard_update_of', 'fires on UPDATE OF some columns only: an update of others passes unchecked.'),
+			(g.has_condition, 'guard_when', 'has a WHEN condition: writes for which it is not true pass unchecked.')
+		) AS v (found, code, problem)
+	WHERE v.found
+$$;
+COMMENT ON FUNCTION lockfence._verify_guard_states(lockfence._member[], lockfence._guard[]) IS
+'findings of verify(): guards that are absent or do not fire for every write';
+
+CREATE FUNCTION lockfence._verify_guard_names(members lockfence._member[], guards lockfence._guard[])
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH guard AS (
+		SELECT g.*, row_number() OVER (PARTITION BY g.member, g.kind ORDER BY g.name <> g.proper_name, g.id) AS place
+		FROM unnest(guards) g
+		WHERE g.is_ours
+	)
+	SELECT g.member, 'warning', 'guard_renamed',
+		format('Guard "%s" of %s is not named "%s": the guarded functions and detach() do not find it, and it may not fire last.',
+			g.name, g.member, g.proper_name),
+		lockfence._rename(g.id, g.proper_name)
+	FROM guard g
+	WHERE g.place = 1 AND g.name <> g.proper_name AND NOT lockfence._follows(g.id, members)
+	UNION ALL
+	SELECT g.member, 'warning', 'guard_duplicate',
+		format('Trigger "%s" of %s is a second %s guard: each write is decided twice, maybe not alike.',
+			g.name, g.member, g.kind),
+		lockfence._redeclare(f.root, f.settings)
+	FROM guard g JOIN unnest(members) f ON f.member = g.member
+	WHERE g.place > 1
+$$;
+COMMENT ON FUNCTION lockfence._verify_guard_names(lockfence._member[], lockfence._guard[]) IS
+'findings of verify(): guards whose names are not as attach() makes them';
+
+CREATE FUNCTION lockfence._verify_guard_contents(members lockfence._member[], guards lockfence._guard[])
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT g.member, 'error', 'guard_altered',
+		format('Guard "%s" of %s %s.', g.name, g.member, a.reason), lockfence._redeclare(f.root, f.settings)
+	FROM unnest(guards) g JOIN unnest(members) f ON f.member = g.member
+		CROSS JOIN LATERAL (
+			SELECT CASE
+				WHEN NOT g.is_ours THEN format('calls %s instead of lockfence.guard_%s', g.function, g.kind)
+				WHEN NOT g.is_whole THEN format('does not fire BEFORE %s FOR EACH %s',
+					CASE g.kind WHEN 'truncate' THEN 'TRUNCATE' ELSE 'INSERT OR UPDATE OR DELETE' END,
+					CASE g.kind WHEN 'row' THEN 'ROW' ELSE 'STATEMENT' END)
+				WHEN g.fault IS NOT NULL THEN format('has arguments that declare no fence: %s', g.fault)
+				WHEN g.settings <> f.settings THEN format('declares (%s), but the fence of %s is (%s)',
+					lockfence._argument_text(g.settings), f.root, lockfence._argument_text(f.settings))
+				WHEN g.kind <> ALL (f.kinds)
+					THEN format('is a %s trigger, which cannot decide for this fence', g.kind)
+			END
+		) AS a (reason)
+	WHERE a.reason IS NOT NULL
+$$;
+COMMENT ON FUNCTION lockfence._verify_guard_contents(lockfence._member[], lockfence._guard[]) IS
+'findings of verify(): guards that do something else than the fence declares';
+
+CREATE FUNCTION lockfence._verify_neighbours(members lockfence._member[], guards lockfence._guard[])
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT f.member, CASE r.ev_enabled WHEN 'D' THEN 'warning' ELSE 'error' END, 'rule',
+		format('Rule "%s" of %s can send a write past the guards.', r.rulename, f.member),
+		format('DROP RULE %I ON %s;', r.rulename, f.member)
+	FROM unnest(members) f JOIN pg_rewrite r ON r.ev_class = f.member
+	WHERE r.ev_type <> '1' AND f.root IS NOT NULL
+	UNION ALL
+	SELECT t.tgrelid, 'error', 'later_trigger',
+		format('Trigger "%s" of %s fires after the guard and can change what the guard has checked.',
+			t.tgname, t.tgrelid::regclass),
+		lockfence._rename(t.oid, ('z_' || t.tgname)::name)
+	FROM (
+		SELECT g.member, max(g.name::text COLLATE "C") FROM unnest(guards) g WHERE g.kind = 'row' GROUP BY g.member
+	) AS f (member, guard) JOIN pg_trigger t ON t.tgrelid = f.member
+	WHERE t.tgenabled <> 'D' AND t.tgtype & 3 = 3 AND t.tgtype & 20 <> 0
+		AND t.tgname::text COLLATE "C" > f.guard
+		AND t.oid NOT IN (SELECT g.id FROM unnest(guards) g)
+		AND NOT lockfence._follows(t.oid, members)
+$$;
+COMMENT ON FUNCTION lockfence._verify_neighbours(lockfence._member[], lockfence._guard[]) IS
+'findings of verify(): rules and triggers that act after or instead of the guards';
+
+-- A column is changed where it was declared.
+CREATE FUNCTION lockfence._column_home(member regclass, column_name name)
+RETURNS regclass
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT a.ancestor
+	FROM lockfence._ancestors(member) a JOIN pg_attribute c ON c.attrelid = a.ancestor
+	WHERE c.attname = column_name AND NOT c.attisdropped
+	ORDER BY a.height DESC, a.ancestor LIMIT 1
+$$;
+COMMENT ON FUNCTION lockfence._column_home(regclass, name) IS
+'the topmost table from which a table has a column';
+
+CREATE FUNCTION lockfence._verify_token_column(members lockfence._member[])
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH fence AS MATERIALIZED (
+		SELECT f.member, f.root, f.settings, f.settings ->> 'token_column' AS token_column
+		FROM unnest(members) f
+		WHERE f.settings ? 'token_column'
+	)
+	SELECT f.member, 'warning', 'token_column_missing',
+		format('Token column "%s" of %s does not exist: every write is refused.', f.token_column, f.member)
+			|| CASE WHEN o.column_name IS NULL THEN ' The remedy adds an empty one.' ELSE
+				format(' The remedy takes "%s", the one column of type lockfence.fence_token.', o.column_name) END,
+		lockfence._redeclare(f.root, f.settings || CASE WHEN o.column_name IS NULL THEN '{}'
+			ELSE jsonb_build_object('token_column', o.column_name) END)
+	FROM fence f CROSS JOIN LATERAL (
+			SELECT CASE count(*) WHEN 1 THEN min(attname::text) END FROM pg_attribute
+			WHERE attrelid = f.member AND NOT attisdropped AND atttypid = 'lockfence.fence_token'::regtype
+		) AS o (column_name)
+	WHERE NOT EXISTS (
+		SELECT FROM pg_attribute
+		WHERE attrelid = f.member AND attname = f.token_column AND attnum > 0 AND NOT attisdropped)
+	UNION ALL
+	SELECT u.member, u.severity, 'token_column_unfit',
+		format('Token column "%s" of %s %s', u.token_column, u.member, CASE u.fault
+			WHEN 'type' THEN format('is of type %s: every write is refused.', u.type)
+			WHEN 'identity' THEN 'is an identity column: it presents tokens that nobody holds.'
+			WHEN 'default' THEN 'has a default: it presents a token that nobody holds.'
+			ELSE 'is a generated column: every write is refused.' END),
+		format(CASE u.fault
+				WHEN 'type' THEN 'ALTER TABLE %1$s ALTER COLUMN %2$I TYPE lockfence.fence_token USING %2$I::bigint;'
+				WHEN 'identity' THEN 'ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY;'
+				WHEN 'default' THEN 'ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT;'
+				WHEN 'stored' THEN 'ALTER TABLE %s ALTER COLUMN %I DROP EXPRESSION;'
+				ELSE E'ALTER TABLE %s DROP COLUMN %I;\n%s' END,
+			h.home, u.token_column,
+			CASE u.fault WHEN 'virtual' THEN lockfence._redeclare(u.root, u.settings) END)
+	FROM (
+		SELECT f.*, format_type(a.atttypid, a.atttypmod), v.severity, v.fault
+		FROM fence f
+			JOIN pg_attribute a ON a.attrelid = f.member AND a.attname = f.token_column
+				AND a.attnum > 0 AND NOT a.attisdropped
+			CROSS JOIN LATERAL (VALUES
+				('warning', 'type', a.atttypid NOT IN ('bigint'::regtype, 'lockfence.fence_token'::regtype)),
+				('warning', 'stored', a.attgenerated = 's'),
+				('warning', 'virtual', a.attgenerated NOT IN ('', 's')),
+				('error', 'identity', a.attidentity <> ''),
+				('error', 'default', a.atthasdef AND a.attgenerated = '')
+			) AS v (severity, fault, found)
+		WHERE v.found
+	) AS u (member, root, settings, token_column, type, severity, fault)
+		CROSS JOIN LATERAL (
+			SELECT CASE u.fault WHEN 'default' THEN u.member
+				ELSE lockfence._column_home(u.member, u.token_column::name) END
+		) AS h (home)
+	WHERE h.home = u.member OR h.home NOT IN (SELECT m.member FROM unnest(members) m)
+$$;
+COMMENT ON FUNCTION lockfence._verify_token_column(lockfence._member[]) IS
+'findings of verify(): token columns that are not there or cannot hold tokens';
+
+CREATE FUNCTION lockfence._verify_placeholders(members lockfence._member[])
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH placeholder AS MATERIALIZED (
+		SELECT f.member, f.root, f.settings, p.name, a.attgenerated
+		FROM unnest(members) f
+			CROSS JOIN unnest(lockfence._placeholders(f.settings)) AS p (name)
+			LEFT JOIN pg_attribute a ON a.attrelid = f.member AND a.attname = p.name
+				AND a.attnum > 0 AND NOT a.attisdropped
+	)
+	SELECT p.member, 'warning', 'placeholder_missing',
+		format('%s has no column "%s", which its resource "%s" names: every write is refused.',
+			p.member, p.name, p.settings ->> 'resource'),
+		format(E'-- Name the column that holds it now in place of {%s}.\n%s',
+			p.name, lockfence._redeclare(p.root, p.settings))
+	FROM placeholder p
+	WHERE p.attgenerated IS NULL
+	UNION ALL
+	SELECT p.member, 'warning', 'placeholder_unfit',
+		format('Column "%s" of %s, which its resource "%s" names, is a generated column: every write is refused.',
+			p.name, p.member, p.settings ->> 'resource'),
+		CASE p.attgenerated
+			WHEN 's' THEN format('ALTER TABLE %s ALTER COLUMN %I DROP EXPRESSION;', h.home, p.name)
+			ELSE format(E'-- Name the columns that it is computed from in place of {%s}.\n%s',
+				p.name, lockfence._redeclare(p.root, p.settings)) END
+	FROM placeholder p CROSS JOIN LATERAL lockfence._column_home(p.member, p.name) AS h (home)
+	WHERE p.attgenerated <> '' AND (h.home = p.member OR h.home NOT IN (SELECT m.member FROM unnest(members) m))
+	UNION ALL
+	SELECT p.member, 'error', 'placeholder_unfit',
+		format('Column "%s" of %s is both the token and part of the resource "%s": every token has a mark of its own.',
+			p.name, p.member, p.settings ->> 'resource'),
+		format(E'-- Name another column in place of {%s}.\n%s', p.name, lockfence._redeclare(p.root, p.settings))
+	FROM placeholder p
+	WHERE p.name = p.settings ->> 'token_column'
+$$;
+COMMENT ON FUNCTION lockfence._verify_placeholders(lockfence._member[]) IS
+'findings of verify(): columns that a resource''s name needs and cannot have';
+
+CREATE FUNCTION lockfence._verify_choices(members lockfence._member[])
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT f.member, 'error', 'row_marks_unlogged',
+		format('%s is unlogged: a crash empties it of its rows and, as it has a row fence, of its marks.', f.member),
+		format('ALTER TABLE %s SET LOGGED;', f.member)
+	FROM unnest(members) f JOIN pg_class c ON c.oid = f.member
+	WHERE c.relkind = 'r' AND c.relpersistence = 'u' AND NOT f.settings ? 'resource'
+		AND f.settings ? 'token_column'
+	UNION ALL
+	SELECT f.member, 'info', v.code, format('The fence of %s %s', f.member, v.problem),
+		lockfence._redeclare(f.root, f.settings - v.setting)
+	FROM unnest(members) f
+		JOIN (VALUES
+			('enforcement', 'advisory', 'is advisory: it reports stale writes and lets them pass.'),
+			('missing', 'missing_allowed', 'lets writes without a token pass.')
+		) AS v (setting, code, problem) ON f.settings ? v.setting
+	WHERE f.member = f.root
+$$;
+COMMENT ON FUNCTION lockfence._verify_choices(lockfence._member[]) IS
+'findings of verify(): what a fence was declared to let pass, and marks that a crash would lose';
+
+-- null: there is none; 0: the role that asks may not look into its schema.
+CREATE FUNCTION lockfence._find_validator(signature text)
+RETURNS regprocedure
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	RETURN to_regprocedure(signature);
+EXCEPTION
+	WHEN insufficient_privilege THEN
+		RETURN 0;
+	WHEN OTHERS THEN
+		RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION lockfence._find_validator(text) IS
+'the function that a fence names as its validator';
+
+CREATE FUNCTION lockfence._verify_validator(members lockfence._member[])
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH asked AS MATERIALIZED (
+		SELECT f.member, f.root, f.settings, f.settings ->> 'validator' AS signature, c.relowner,
+			lockfence._find_validator(f.settings ->> 'validator') AS validator
+		FROM unnest(members) f JOIN pg_class c ON c.oid = f.member
+		WHERE f.settings ? 'validator'
+	)
+	SELECT a.member, 'warning', 'validator_missing',
+		format('Validator %s of %s does not exist: every write is refused.', a.signature, a.member),
+		E'-- Create it again, or go on without one:\n' || lockfence._redeclare(a.root, a.settings - 'validator')
+	FROM asked a
+	WHERE a.validator IS NULL
+	UNION ALL
+	SELECT a.member, 'error', 'validator_unfit',
+		format('Validator %s of %s is not a function of a resource and a token that returns boolean.',
+			a.signature, a.member),
+		E'-- Create it as one, or go on without one:\n' || lockfence._redeclare(a.root, a.settings - 'validator')
+	FROM asked a JOIN pg_proc p ON p.oid = a.validator
+	WHERE p.prokind <> 'f' OR p.proretset OR p.prorettype <> 'boolean'::regtype
+		OR p.pronargs <> 2 OR p.proargtypes[0] <> 'text'::regtype
+		OR p.proargtypes[1] NOT IN ('lockfence.fence_token'::regtype, 'bigint'::regtype)
+	UNION ALL
+	SELECT a.member, 'warning', 'validator_not_executable',
+		format('The owner of %s may not execute its validator %s: every write is refused.', a.member, a.signature),
+		format('GRANT EXECUTE ON FUNCTION %s TO %I;', a.signature, pg_get_userbyid(a.relowner))
+	FROM asked a JOIN pg_proc p ON p.oid = a.validator
+	WHERE NOT has_function_privilege(a.relowner, p.oid, 'EXECUTE')
+	UNION ALL
+	SELECT a.member, 'warning', 'validator_not_executable',
+		format('The owner of %s may not use the schema of its validator %s: every write is refused.',
+			a.member, a.signature),
+		format('GRANT USAGE ON SCHEMA %I TO %I;', n.nspname, pg_get_userbyid(a.relowner))
+	FROM asked a JOIN pg_proc p ON p.oid = a.validator JOIN pg_namespace n ON n.oid = p.pronamespace
+	WHERE NOT has_schema_privilege(a.relowner, n.oid, 'USAGE')
+$$;
+COMMENT ON FUNCTION lockfence._verify_validator(lockfence._member[]) IS
+'findings of verify(): validators that cannot be asked';
+
+CREATE FUNCTION lockfence._grantee(role oid)
+RETURNS text
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT CASE role WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(role)) END
+$$;
+COMMENT ON FUNCTION lockfence._grantee(oid) IS
+'a role as GRANT and REVOKE take it';
+
+CREATE FUNCTION lockfence._is_outsider(role oid, owner oid)
+RETURNS boolean
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT role <> owner AND NOT coalesce((SELECT rolsuper FROM pg_roles WHERE oid = role), false)
+$$;
+COMMENT ON FUNCTION lockfence._is_outsider(oid, oid) IS
+'whether a grant to a role gives it what it has not anyhow';
+
+-- Who can act as an owner without being a superuser, who can do anything anyhow.
+CREATE FUNCTION lockfence._logins_as(owner oid)
+RETURNS SETOF oid
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT r.oid FROM pg_roles r
+	WHERE r.rolcanlogin AND NOT r.rolsuper
+		AND pg_has_role(r.oid, owner,
+			CASE WHEN current_setting('server_version_num')::integer < 160000 THEN 'MEMBER' ELSE 'USAGE, SET' END)
+$$;
+COMMENT ON FUNCTION lockfence._logins_as(oid) IS
+'the login roles, other than superusers, that are a role or can act as it';
+
+CREATE FUNCTION lockfence._superuser()
+RETURNS name
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT r.rolname FROM pg_roles r
+	WHERE r.oid = 10 OR r.rolsuper AND r.oid = (SELECT extowner FROM pg_extension WHERE extname = 'lockfence')
+	ORDER BY r.oid = 10 LIMIT 1
+$$;
+COMMENT ON FUNCTION lockfence._superuser() IS
+'the owner of the extension, or the first superuser if that role is none any more';
+
+-- The memberships by which login roles come to act as a role.
+CREATE FUNCTION lockfence._revoke_memberships(target regclass, owner oid)
+RETURNS text
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT string_agg(
+		format('REVOKE %I FROM %I%s;', pg_get_userbyid(owner), pg_get_userbyid(m.member),
+			CASE WHEN current_setting('server_version_num')::integer >= 160000
+				THEN format(' GRANTED BY %I', pg_get_userbyid(m.grantor)) END)
+			|| CASE WHEN c.relnamespace = 'lockfence'::regnamespace THEN '' ELSE
+				format(E'\nGRANT SELECT, INSERT, UPDATE, DELETE ON %s TO %I;', target, pg_get_userbyid(m.member)) END,
+		E'\n' ORDER BY pg_get_userbyid(m.member), pg_get_userbyid(m.grantor))
+	FROM pg_auth_members m JOIN pg_class c ON c.oid = target
+	WHERE m.roleid = owner AND EXISTS (
+		SELECT FROM lockfence._logins_as(owner) AS l (role) WHERE pg_has_role(l.role, m.member, 'MEMBER'))
+$$;
+COMMENT ON FUNCTION lockfence._revoke_memberships(regclass, oid) IS
+'the statements that keep login roles from acting as an owner but leave them the rights to write; null if there is no membership';
+
+CREATE FUNCTION lockfence._verify_owners(members lockfence._member[])
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT o.member, 'warning', 'owner_can_login',
+		CASE WHEN o.owner IN (SELECT lockfence._logins_as(o.owner)) THEN
+			format('%s is owned by login role "%s", which can take its guards off.',
+				o.member, pg_get_userbyid(o.owner))
+		ELSE
+			format('%s is owned by "%s", which can take its guards off and as which can act: %s.', o.member,
+				pg_get_userbyid(o.owner), (
+					SELECT string_agg(format('"%s"', pg_get_userbyid(l.role)), ', ' ORDER BY pg_get_userbyid(l.role))
+					FROM lockfence._logins_as(o.owner) AS l (role)))
+		END,
+		CASE WHEN o.owner NOT IN (SELECT lockfence._logins_as(o.owner)) THEN
+			coalesce(lockfence._revoke_memberships(o.member, o.owner), o.change)
+		ELSE o.change || CASE WHEN o.is_ours THEN '' ELSE
+			format(E'\nGRANT SELECT, INSERT, UPDATE, DELETE ON %s TO %I;', o.member, pg_get_userbyid(o.owner)) END
+		END
+	FROM (
+		SELECT c.oid::regclass, c.relowner, c.relnamespace = 'lockfence'::regnamespace,
+			format('ALTER TABLE %s OWNER TO %I;', c.oid::regclass, lockfence._superuser())
+		FROM pg_class c
+		WHERE c.oid IN (SELECT m.member FROM unnest(members) m WHERE m.root IS NOT NULL)
+			OR c.relnamespace = 'lockfence'::regnamespace AND c.relname IN ('mark', 'state', 'admin_log')
+	) AS o (member, owner, is_ours, change)
+	WHERE EXISTS (SELECT FROM lockfence._logins_as(o.owner))
+	UNION ALL
+	SELECT c.oid, 'warning', 'trigger_privilege',
+		format('%s may create triggers on %s, which can change what the guard has checked.',
+			lockfence._grantee(a.grantee), c.oid::regclass),
+		format('REVOKE TRIGGER ON %s FROM %s;', c.oid::regclass, lockfence._grantee(a.grantee))
+	FROM unnest(members) f JOIN pg_class c ON c.oid = f.member
+		CROSS JOIN aclexplode(c.relacl) AS a
+	WHERE a.privilege_type = 'TRIGGER' AND f.root IS NOT NULL AND lockfence._is_outsider(a.grantee, c.relowner)
+$$;
+COMMENT ON FUNCTION lockfence._verify_owners(lockfence._member[]) IS
+'findings of verify(): who can take the guards off fenced tables, or get around them';
+
+-- The database as a whole.
+
+CREATE FUNCTION lockfence._own_class(class_name name)
+RETURNS SETOF pg_class
+LANGUAGE sql STABLE ROWS 1
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT * FROM pg_class WHERE relnamespace = 'lockfence'::regnamespace AND relname = class_name
+$$;
+COMMENT ON FUNCTION lockfence._own_class(name) IS
+'the catalog row of a relation of the extension, if it exists';
+
+CREATE FUNCTION lockfence._verify_mark_storage()
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT NULL::regclass, 'warning', 'mark_missing',
+		format('lockfence.%s does not exist: every write to a fenced table is refused.', n.name),
+		'-- Drop and create the extension, attach the tables again and raise the marks, or restore a backup.'
+	FROM (VALUES ('mark'), ('state'), ('admin_log')) AS n (name)
+	WHERE NOT EXISTS (SELECT FROM lockfence._own_class(n.name))
+	UNION ALL
+	SELECT c.oid, 'error', 'mark_unlogged',
+		format('%s is not logged: a crash empties it, and stale tokens pass.', c.oid::regclass),
+		format('ALTER TABLE %s SET LOGGED;', c.oid::regclass)
+	FROM (VALUES ('mark'), ('state')) AS n (name) CROSS JOIN LATERAL lockfence._own_class(n.name) c
+	WHERE c.relpersistence <> 'p'
+	UNION ALL
+	SELECT c.oid, 'warning', 'mark_row_security',
+		format('%s is under row-level security, which can hide rows from dumps and administration.', c.oid::regclass),
+		format('ALTER TABLE %s DISABLE ROW LEVEL SECURITY, NO FORCE ROW LEVEL SECURITY;', c.oid::regclass)
+	FROM (VALUES ('mark'), ('state'), ('admin_log')) AS n (name) CROSS JOIN LATERAL lockfence._own_class(n.name) c
+	WHERE c.relrowsecurity OR c.relforcerowsecurity
+	UNION ALL
+	SELECT c.oid, 'error', 'mark_columns',
+		format('%s does not have the columns that the extension made: what the fence reads there is undefined.',
+			c.oid::regclass),
+		format('-- Restore the database, or drop and create the extension: it had (%s).', n.columns)
+	FROM (VALUES
+		('mark', 3, 'token lockfence.fence_token, advanced_at timestamp with time zone, resource text'),
+		('state', 2, 'name text, value bigint')) AS n (name, number, columns)
+		CROSS JOIN LATERAL lockfence._own_class(n.name) c
+	WHERE n.columns IS DISTINCT FROM (
+		SELECT string_agg(format('%s %s', attname, format_type(atttypid, atttypmod)), ', ' ORDER BY attnum)
+		FROM pg_attribute WHERE attrelid = c.oid AND attnum BETWEEN 1 AND n.number)
+	UNION ALL
+	SELECT c.oid, 'warning', 'mark_columns',
+		format('%s has a column "%s" that the fence does not know and leaves null.', c.oid::regclass, a.attname),
+		format('ALTER TABLE %s DROP COLUMN %I;', c.oid::regclass, a.attname)
+	FROM (VALUES ('mark', 3), ('state', 2)) AS n (name, number)
+		CROSS JOIN LATERAL lockfence._own_class(n.name) c JOIN pg_attribute a ON a.attrelid = c.oid
+	WHERE a.attnum > n.number AND NOT a.attisdropped
+$$;
+COMMENT ON FUNCTION lockfence._verify_mark_storage() IS
+'findings of verify(): tables of marks that are not as the extension made them';
+
+-- What the index is like decides what mends it.
+CREATE FUNCTION lockfence._verify_mark_key()
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT c.oid, 'error', 'mark_key', format('lockfence.mark_pkey %s: a mark could be missed, and stale tokens pass.',
+		p.problem),
+		CASE
+			WHEN p.remedy <> '' THEN p.remedy
+			ELSE concat(
+				(SELECT format(E'ALTER TABLE lockfence.mark DROP CONSTRAINT %I;\n', conname)
+					FROM pg_constraint WHERE conrelid = c.oid AND contype = 'p'),
+				CASE WHEN i.indexrelid IS NOT NULL AND NOT i.indisprimary
+					THEN E'DROP INDEX IF EXISTS lockfence.mark_pkey;\n' END,
+				'ALTER TABLE lockfence.mark ADD CONSTRAINT mark_pkey PRIMARY KEY (resource);')
+		END
+	FROM lockfence._own_class('mark') c
+		LEFT JOIN lockfence._own_class('mark_pkey') k ON true
+		LEFT JOIN pg_index i ON i.indexrelid = k.oid AND i.indrelid = c.oid
+		LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'resource' AND NOT a.attisdropped
+		CROSS JOIN LATERAL (
+			SELECT CASE
+				WHEN i.indexrelid IS NULL THEN 'is not an index of lockfence.mark'
+				WHEN a.attcollation <> '"C"'::regcollation OR i.indcollation[0] <> '"C"'::regcollation
+					THEN 'is not sorted by COLLATE "C"'
+				WHEN i.indkey::text <> a.attnum::text OR NOT i.indisunique OR i.indpred IS NOT NULL OR NOT i.indisprimary
+					THEN 'is not the primary key on resource'
+				WHEN NOT (i.indisvalid AND i.indisready AND i.indislive) THEN 'is not valid'
+			END, CASE
+				WHEN a.attcollation <> '"C"'::regcollation
+					THEN 'ALTER TABLE lockfence.mark ALTER COLUMN resource TYPE text COLLATE "C";'
+				WHEN i.indisprimary AND NOT (i.indisvalid AND i.indisready AND i.indislive)
+					THEN 'REINDEX INDEX lockfence.mark_pkey;'
+				ELSE ''
+			END
+		) AS p (problem, remedy)
+	WHERE p.problem IS NOT NULL
+$$;
+COMMENT ON FUNCTION lockfence._verify_mark_key() IS
+'findings of verify(): the index by which marks are found';
+
+CREATE FUNCTION lockfence._verify_mark_guards()
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT c.oid, 'error', 'mark_guard',
+		format('Trigger "%s" of %s %s', g.name, c.oid::regclass, CASE
+			WHEN t.oid IS NULL THEN 'is missing'
+			WHEN NOT a.is_as_made THEN 'is not as the extension made it'
+			ELSE 'does not fire always' END)
+			|| CASE g.name
+				WHEN '~lockfence_state' THEN ': sessions do not notice a new epoch.'
+				WHEN '~lockfence_merge' THEN ': a restore could lower the epoch or the floor.'
+				ELSE ': a restore or a superuser''s DML could lower marks.' END,
+		CASE WHEN t.oid IS NOT NULL AND NOT a.is_as_made
+				THEN format(E'DROP TRIGGER %I ON %s;\n', g.name, c.oid::regclass) ELSE '' END
+			|| CASE WHEN t.oid IS NULL OR NOT a.is_as_made
+				THEN format(E'CREATE TRIGGER %I %s ON %s FOR EACH %s EXECUTE FUNCTION %s;\n',
+					g.name, g.events, c.oid::regclass, g.level, g.function) ELSE '' END
+			|| format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I;', c.oid::regclass, g.name)
+	FROM (VALUES
+		('mark', '~lockfence_mark', 31, 'lockfence.guard_mark()'::regprocedure, 'BEFORE INSERT OR UPDATE OR DELETE', 'ROW'),
+		('mark', '~lockfence_marks', 34, 'lockfence.guard_marks()', 'BEFORE TRUNCATE', 'STATEMENT'),
+		('state', '~lockfence_merge', 7, 'lockfence.merge_state()', 'BEFORE INSERT', 'ROW'),
+		('state', '~lockfence_state', 29, 'lockfence.state_changed()', 'AFTER INSERT OR UPDATE OR DELETE', 'ROW')
+	) AS g (table_name, name, type, function, events, level)
+		CROSS JOIN LATERAL lockfence._own_class(g.table_name) c
+		LEFT JOIN pg_trigger t ON t.tgrelid = c.oid AND t.tgname = g.name
+		CROSS JOIN LATERAL (
+			SELECT t.tgtype = g.type AND t.tgfoid = g.function AND t.tgattr::text = '' AND t.tgqual IS NULL
+		) AS a (is_as_made)
+	WHERE t.oid IS NULL OR NOT a.is_as_made OR t.tgenabled <> 'A'
+$$;
+COMMENT ON FUNCTION lockfence._verify_mark_guards() IS
+'findings of verify(): the triggers of the tables of marks';
+
+CREATE FUNCTION lockfence._verify_mark_privileges()
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT g.class, 'warning', 'mark_writable',
+		format('%s has %s on %s, which the fence alone should write.',
+			lockfence._grantee(g.grantee), string_agg(g.privilege, ', ' ORDER BY g.privilege), g.class),
+		format('REVOKE %s ON %s FROM %s;', string_agg(g.privilege, ', ' ORDER BY g.privilege), g.class,
+			lockfence._grantee(g.grantee))
+	FROM (
+		SELECT c.oid::regclass, c.relowner, a.grantee, a.privilege_type
+		FROM pg_class c CROSS JOIN aclexplode(c.relacl) AS a
+		WHERE c.relnamespace = 'lockfence'::regnamespace
+		UNION
+		SELECT c.oid::regclass, c.relowner, a.grantee, format('%s (%I)', a.privilege_type, t.attname)
+		FROM pg_class c JOIN pg_attribute t ON t.attrelid = c.oid CROSS JOIN aclexplode(t.attacl) AS a
+		WHERE c.relnamespace = 'lockfence'::regnamespace
+	) AS g (class, owner, grantee, privilege)
+	WHERE split_part(g.privilege, ' ', 1) IN ('INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER', 'REFERENCES')
+		AND lockfence._is_outsider(g.grantee, g.owner)
+	GROUP BY g.class, g.grantee
+	UNION ALL
+	SELECT NULL, 'warning', 'mark_writable',
+		format('"%s" is a member of pg_write_all_data and can write to the tables of marks.',
+			pg_get_userbyid(m.member)),
+		format('REVOKE pg_write_all_data FROM %I%s;', pg_get_userbyid(m.member),
+			CASE WHEN current_setting('server_version_num')::integer >= 160000
+				THEN format(' GRANTED BY %I', pg_get_userbyid(m.grantor)) END)
+	FROM pg_auth_members m JOIN pg_roles w ON w.oid = m.roleid AND w.rolname = 'pg_write_all_data'
+	WHERE lockfence._is_outsider(m.member, 0)
+$$;
+COMMENT ON FUNCTION lockfence._verify_mark_privileges() IS
+'findings of verify(): who can write marks by hand';
+
+CREATE FUNCTION lockfence._verify_schema()
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT NULL::regclass, 'warning', 'schema_owner',
+		format('Schema lockfence is owned by "%s", who can drop the fence''s objects and plant others.',
+			pg_get_userbyid(n.nspowner)),
+		format('ALTER SCHEMA lockfence OWNER TO %I;', lockfence._superuser())
+	FROM pg_namespace n
+	WHERE n.nspname = 'lockfence' AND EXISTS (
+		SELECT FROM pg_roles WHERE oid = n.nspowner AND NOT rolsuper)
+	UNION ALL
+	SELECT NULL, 'warning', 'schema_writable',
+		format('%s may create objects in schema lockfence, where they can pass for the fence''s own.',
+			lockfence._grantee(a.grantee)),
+		format('REVOKE CREATE ON SCHEMA lockfence FROM %s;', lockfence._grantee(a.grantee))
+	FROM pg_namespace n CROSS JOIN aclexplode(n.nspacl) AS a
+	WHERE n.nspname = 'lockfence' AND a.privilege_type = 'CREATE' AND lockfence._is_outsider(a.grantee, n.nspowner)
+	UNION ALL
+	SELECT NULL, 'warning', 'schema_stranger',
+		format('%s %s is in schema lockfence and belongs to no extension: calls meant for the fence can reach it.',
+			s.kind, s.name),
+		format('DROP %s %s;', upper(s.kind), s.name)
+	FROM (
+		SELECT p.tableoid, p.oid, 'routine', p.oid::regprocedure::text FROM pg_proc p
+		WHERE p.pronamespace = 'lockfence'::regnamespace
+		UNION ALL
+		SELECT c.tableoid, c.oid, CASE c.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view'
+			WHEN 'S' THEN 'sequence' WHEN 'f' THEN 'foreign table' ELSE 'table' END, c.oid::regclass::text
+		FROM pg_class c
+		WHERE c.relnamespace = 'lockfence'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'S', 'f')
+	) AS s (catalog, id, kind, name)
+	WHERE NOT EXISTS (
+		SELECT FROM pg_depend d
+		WHERE d.classid = s.catalog AND d.objid = s.id AND d.objsubid = 0 AND d.deptype IN ('e', 'a', 'i'))
+$$;
+COMMENT ON FUNCTION lockfence._verify_schema() IS
+'findings of verify(): who owns, and what is in, the extension''s schema';
+
+CREATE FUNCTION lockfence._verify_functions()
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH own AS MATERIALIZED (
+		SELECT p.oid::regprocedure AS routine, p.*
+		FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
+			JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
+		WHERE e.extname = 'lockfence'
+	)
+	SELECT NULL::regclass, 'warning', c.code, format('PUBLIC may execute %s: %s', o.routine, c.problem),
+		format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC;', o.routine)
+	FROM own o JOIN (VALUES
+			('present_is_public', 'any role can raise any mark, and so lock every holder out.', ARRAY[
+				'present', 'guarded_update', 'guarded_delete', 'guard_row', 'guard_statement', 'guard_truncate']),
+			('admin_is_public', 'any role can move marks.', ARRAY[
+				'raise_mark', 'reset_mark', 'set_epoch', 'reset_floor', 'prune', 'reconcile', 'guard_mark',
+				'guard_marks', 'merge_state', 'state_changed', '_raise_mark', '_reset_mark', '_fold_mark',
+				'_log', '_set_state'])
+		) AS c (code, problem, names) ON o.proname = ANY (c.names)
+	WHERE EXISTS (
+		SELECT FROM aclexplode(coalesce(o.proacl, acldefault('f', o.proowner))) AS a
+		WHERE a.grantee = 0 AND a.privilege_type = 'EXECUTE')
+	UNION ALL
+	SELECT NULL, 'error', 'guard_function',
+		format('%s is not the function that the extension made: the guards do something else.', o.routine),
+		format(E'CREATE OR REPLACE FUNCTION %s RETURNS trigger LANGUAGE c AS ''$libdir/lockfence'', ''lockfence_%s'';',
+			o.routine, o.proname)
+	FROM own o
+	WHERE o.proname IN ('guard_row', 'guard_statement', 'guard_truncate', 'guard_mark', 'guard_marks', 'state_changed')
+		AND (o.prolang <> (SELECT oid FROM pg_language WHERE lanname = 'c')
+			OR o.prosrc <> 'lockfence_' || o.proname)
+	UNION ALL
+	SELECT NULL, 'warning', 'function_owner',
+		format('%s is owned by "%s", who can replace it.', o.routine, pg_get_userbyid(o.proowner)),
+		format('ALTER FUNCTION %s OWNER TO %I;', o.routine, lockfence._superuser())
+	FROM own o JOIN pg_roles r ON r.oid = o.proowner
+	WHERE NOT r.rolsuper
+$$;
+COMMENT ON FUNCTION lockfence._verify_functions() IS
+'findings of verify(): functions of the extension that others can call or have changed';
+
+CREATE FUNCTION lockfence._verify_token_type()
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT NULL::regclass, v.severity, 'token_type', format('Domain lockfence.fence_token %s', v.problem), v.remedy
+	FROM pg_type t CROSS JOIN LATERAL (
+		SELECT 'error', 'has a default: every INSERT without a token presents it.',
+			'ALTER DOMAIN lockfence.fence_token DROP DEFAULT;'
+		WHERE t.typdefault IS NOT NULL
+		UNION ALL
+		SELECT 'warning', 'is NOT NULL: writes without a token can fail for the wrong reason.',
+			'ALTER DOMAIN lockfence.fence_token DROP NOT NULL;'
+		WHERE t.typnotnull
+		UNION ALL
+		SELECT 'warning', format('has constraint "%s": adding a token column rewrites the table.', conname),
+			format('ALTER DOMAIN lockfence.fence_token DROP CONSTRAINT %I;', conname)
+		FROM pg_constraint WHERE contypid = t.oid AND contype = 'c'
+	) AS v (severity, problem, remedy)
+	WHERE t.typnamespace = 'lockfence'::regnamespace AND t.typname = 'fence_token'
+$$;
+COMMENT ON FUNCTION lockfence._verify_token_type() IS
+'findings of verify(): changes of the domain of tokens';
+
+-- pg_parameter_acl exists from PostgreSQL 15.
+CREATE FUNCTION lockfence._verify_parameter_grants()
+RETURNS SETOF lockfence._finding
+LANGUAGE plpgsql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	IF to_regclass('pg_parameter_acl') IS NULL THEN
+		RETURN;
+	END IF;
+	RETURN QUERY EXECUTE $query$
+		SELECT NULL::regclass, 'warning', s.code,
+			format('%s has %s on parameter %s: %s',
+				lockfence._grantee(a.grantee), a.privilege_type, p.parname, s.problem),
+			format('REVOKE %s ON PARAMETER %s FROM %s;', a.privilege_type, p.parname, lockfence._grantee(a.grantee))
+		FROM pg_parameter_acl p CROSS JOIN aclexplode(p.paracl) AS a
+			JOIN (VALUES
+				('session_replication_role', 'replica_role_grant', 'it can keep triggers that are not ALWAYS from firing.'),
+				('lockfence.bypass', 'bypass_grant', 'it can write past every fence.'),
+				('lockfence.preempt', 'preempt_grant', 'it can end other roles'' transactions.')
+			) AS s (name, code, problem) ON s.name = p.parname
+		WHERE lockfence._is_outsider(a.grantee, 10)
+	$query$;
+END
+$$;
+COMMENT ON FUNCTION lockfence._verify_parameter_grants() IS
+'findings of verify(): roles that may set what switches guards off';
+
+CREATE FUNCTION lockfence._switched_off(config text[])
+RETURNS TABLE (setting text, code text, severity text, problem text)
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT c.name, v.code, v.severity, v.problem
+	FROM (
+		SELECT lower(split_part(s.setting, '=', 1)), lower(substr(s.setting, strpos(s.setting, '=') + 1))
+		FROM unnest(config) AS s (setting)
+	) AS c (name, value) JOIN (VALUES
+		('session_replication_role', 'replica_role', 'warning', 'only triggers that fire always do'),
+		('lockfence.bypass', 'bypass', 'error', 'no fence decides')
+	) AS v (name, code, severity, problem) ON v.name = c.name
+	WHERE CASE c.name WHEN 'session_replication_role' THEN c.value = 'replica'
+		ELSE c.value !~ '^(of|off|f|fa|fal|fals|false|n|no|0)$' END
+$$;
+COMMENT ON FUNCTION lockfence._switched_off(text[]) IS
+'the settings of a role, database or function that switch guards off';
+
+CREATE FUNCTION lockfence._verify_settings()
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT NULL::regclass, o.severity, o.code || '_setting',
+		format('%s is set %s: there %s.', o.setting, w.place, o.problem),
+		format('ALTER %s RESET %s;', w.object, o.setting)
+	FROM pg_db_role_setting s
+		LEFT JOIN pg_database d ON d.oid = s.setdatabase
+		CROSS JOIN LATERAL lockfence._switched_off(s.setconfig) o
+		CROSS JOIN LATERAL (
+			SELECT concat_ws(' ', 'for',
+					CASE s.setrole WHEN 0 THEN 'every role' ELSE format('role "%s"', pg_get_userbyid(s.setrole)) END,
+					'in database "' || d.datname || '"'),
+				CASE
+					WHEN s.setrole = 0 THEN coalesce('DATABASE ' || quote_ident(d.datname), 'ROLE ALL')
+					WHEN d.oid IS NULL THEN format('ROLE %I', pg_get_userbyid(s.setrole))
+					ELSE format('ROLE %I IN DATABASE %I', pg_get_userbyid(s.setrole), d.datname) END
+		) AS w (place, object)
+	WHERE s.setdatabase = 0 OR d.datname = current_database()
+	UNION ALL
+	SELECT NULL, o.severity, o.code || '_in_function',
+		format('%s is set by %s: while it runs, %s.', o.setting, p.oid::regprocedure, o.problem),
+		format('ALTER ROUTINE %s RESET %s;', p.oid::regprocedure, o.setting)
+	FROM pg_proc p CROSS JOIN LATERAL lockfence._switched_off(p.proconfig) o
+	WHERE p.proconfig IS NOT NULL
+	UNION ALL
+	SELECT NULL, 'error', 'bypass_is_on',
+		'lockfence.bypass is on in this session: no fence decides.',
+		CASE WHEN 'configuration file' = (SELECT source FROM pg_settings WHERE name = 'lockfence.bypass')
+			THEN E'ALTER SYSTEM SET lockfence.bypass = off;\nSELECT pg_reload_conf();'
+			ELSE 'SET lockfence.bypass = off;' END
+	FROM lockfence._switched_off(ARRAY['lockfence.bypass=' || nullif(current_setting('lockfence.bypass', true), '')])
+$$;
+COMMENT ON FUNCTION lockfence._verify_settings() IS
+'findings of verify(): settings in force that switch guards off';
+
+CREATE FUNCTION lockfence._verify_statistics()
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 1
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT NULL::regclass, 'info', 'statistics_unavailable',
+		'There is no shared memory for statistics: refusals leave no trace but the server''s log.',
+		E'-- Preload the library: add it to this setting, and restart the server.\nSHOW shared_preload_libraries;'
+	FROM lockfence.stats_info() i
+	WHERE NOT i.available
+$$;
+COMMENT ON FUNCTION lockfence._verify_statistics() IS
+'findings of verify(): nothing is counted';
+
+CREATE FUNCTION lockfence._verify_tables(tables regclass[])
+RETURNS SETOF lockfence._finding
+LANGUAGE plpgsql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	relatives regclass[] := ARRAY(SELECT lockfence._relatives(tables));
+	all_guards lockfence._guard[] := ARRAY(SELECT g FROM lockfence._guards(relatives) g);
+	members lockfence._member[] := ARRAY(
+		SELECT m FROM lockfence._members(relatives, all_guards) m WHERE m.member = ANY (tables));
+	guards lockfence._guard[] := ARRAY(SELECT g FROM unnest(all_guards) g WHERE g.member = ANY (tables));
+BEGIN
+	RETURN QUERY
+	SELECT f.target, f.severity, f.code, f.problem, f.remedy
+	FROM (
+		SELECT 1, v.* FROM lockfence._verify_kin(members) v
+		UNION ALL SELECT 2, v.* FROM lockfence._verify_neighbours(members, guards) v
+		UNION ALL SELECT 3, v.* FROM lockfence._verify_token_column(members) v
+		UNION ALL SELECT 4, v.* FROM lockfence._verify_placeholders(members) v
+		UNION ALL SELECT 5, v.* FROM lockfence._verify_validator(members) v
+		UNION ALL SELECT 6, v.* FROM lockfence._verify_unfenced(members) v
+		UNION ALL SELECT 7, v.* FROM lockfence._verify_guard_names(members, guards) v
+		UNION ALL SELECT 8, v.* FROM lockfence._verify_guard_contents(members, guards) v
+		UNION ALL SELECT 9, v.* FROM lockfence._verify_guard_states(members, guards) v
+		UNION ALL SELECT 10, v.* FROM lockfence._verify_choices(members) v
+		UNION ALL SELECT 11, v.* FROM lockfence._verify_owners(members) v
+	) AS f (subject, target, severity, code, problem, remedy)
+	ORDER BY f.subject, array_position(tables, f.target), f.code, f.problem;
+END
+$$;
+COMMENT ON FUNCTION lockfence._verify_tables(regclass[]) IS
+'findings of verify() about tables, in an order in which the remedies can be run';
+
+CREATE FUNCTION lockfence._verify_database()
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT f.target, f.severity, f.code, f.problem, f.remedy
+	FROM (
+		SELECT 1, v.* FROM lockfence._verify_mark_storage() v
+		UNION ALL SELECT 2, v.* FROM lockfence._verify_mark_key() v
+		UNION ALL SELECT 3, v.* FROM lockfence._verify_mark_guards() v
+		UNION ALL SELECT 4, v.* FROM lockfence._verify_mark_privileges() v
+		UNION ALL SELECT 5, v.* FROM lockfence._verify_schema() v
+		UNION ALL SELECT 6, v.* FROM lockfence._verify_functions() v
+		UNION ALL SELECT 7, v.* FROM lockfence._verify_token_type() v
+		UNION ALL SELECT 8, v.* FROM lockfence._verify_parameter_grants() v
+		UNION ALL SELECT 9, v.* FROM lockfence._verify_settings() v
+		UNION ALL SELECT 10, v.* FROM lockfence._verify_statistics() v
+	) AS f (subject, target, severity, code, problem, remedy)
+	ORDER BY f.subject, f.code, f.problem
+$$;
+COMMENT ON FUNCTION lockfence._verify_database() IS
+'findings of verify() about the extension and the database';
+
+-- Parents first, as what mends a parent can mend its partitions.  Compiling
+-- queries that meet a few rows takes far longer than running them.
+CREATE FUNCTION lockfence.verify(target regclass DEFAULT NULL)
+RETURNS TABLE (target regclass, severity text, code text, problem text, remedy text)
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+SET jit = off
+AS $$
+	SELECT v.* FROM lockfence._verify_tables(ARRAY(
+		SELECT f.member
+		FROM (
+			SELECT verify.target WHERE verify.target IS NOT NULL
+			UNION ALL
+			SELECT t FROM lockfence._fenced_tables() AS t WHERE verify.target IS NULL
+		) AS a (start) CROSS JOIN LATERAL lockfence._family(a.start) f
+		GROUP BY f.member
+		ORDER BY max(f.depth), f.member)) v
+	UNION ALL
+	SELECT v.* FROM lockfence._verify_database() v
+$$;
+COMMENT ON FUNCTION lockfence.verify(regclass) IS
+'what is wrong with a table''s fence (null: with every fence), its partitions and children, and with the extension in this database; no rows: nothing. severity: error, a stale write can pass; warning, somebody could let one pass, or right writes fail; info, declared so. remedy is the SQL that mends it, parents first: run it, then verify() again';
 
 -- ---------------------------------------------------------------- holders
 

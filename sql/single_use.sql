@@ -100,4 +100,21 @@ TRUNCATE ledger;
 \echo :LAST_ERROR_SQLSTATE
 ROLLBACK;
 SELECT count(*) FROM ledger;
+
+-- A token that was used up stays so when its mark is folded into the floor
+SELECT lockfence._set_state('floor', 10) IS NULL AS no_floor_before;
+CREATE TABLE named_job (id integer PRIMARY KEY, note text);
+SELECT lockfence.attach('named_job', 'single:named-{id}', token_column => 'fence', repeat => 'reject');
+INSERT INTO named_job VALUES (1, 'folded', 10);
+\echo :LAST_ERROR_SQLSTATE
+INSERT INTO named_job VALUES (1, 'new', 11);
+SELECT lockfence._set_state('floor', NULL);
+-- ... or lost in a restore, and stands in the row alone
+SET lockfence.bypass = on;
+INSERT INTO named_job VALUES (2, 'restored', 20);
+RESET lockfence.bypass;
+UPDATE named_job SET note = 'again', fence = 20 WHERE id = 2;
+\echo :LAST_ERROR_SQLSTATE
+UPDATE named_job SET note = 'next', fence = 21 WHERE id = 2;
+SELECT id, note, fence FROM named_job ORDER BY id;
 DROP SCHEMA test_single CASCADE;

@@ -84,6 +84,7 @@ EXCEPTION WHEN OTHERS THEN
 	RETURN SQLSTATE;
 END
 $$;
+BEGIN;
 DO $$
 DECLARE
 	source text := 'MERGE INTO test_statements.item i USING (VALUES (1), (90)) v (id) ON i.id = v.id ';
@@ -94,8 +95,8 @@ DECLARE
 		'LF002', source || 'WHEN NOT MATCHED THEN INSERT VALUES (v.id, ''no token'')',
 		'accepted', source || 'WHEN MATCHED THEN UPDATE SET note = ''merge'', token = 14 WHEN NOT MATCHED THEN INSERT VALUES (v.id, ''merge'', 14)',
 		'LF006', source || 'WHEN MATCHED THEN UPDATE SET note = ''two'', token = 15',
-		'accepted', 'MERGE INTO test_statements.item i USING (VALUES (2)) v (id) ON i.id = v.id '
-			'WHEN MATCHED AND v.id = 2 THEN UPDATE SET note = ''union'' WHEN MATCHED THEN UPDATE SET token = 14'];
+		'accepted', 'MERGE INTO test_statements.item i USING (VALUES (3)) v (id) ON i.id = v.id '
+			'WHEN MATCHED AND v.id = 3 THEN UPDATE SET note = ''union'' WHEN MATCHED THEN UPDATE SET token = 14'];
 	outcome text;
 BEGIN
 	IF current_setting('server_version_num')::integer < 150000 THEN
@@ -114,6 +115,7 @@ BEGIN
 	END IF;
 END
 $$;
+ROLLBACK;
 
 -- Writable CTEs
 WITH gone AS (DELETE FROM item WHERE id = 20 RETURNING *) INSERT INTO item SELECT 30, note, token FROM gone;

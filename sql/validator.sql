@@ -91,4 +91,21 @@ INSERT INTO ledger VALUES (3, 10);
 \echo :LAST_ERROR_SQLSTATE
 SELECT count(*) FROM ledger;
 
-DROP SCHEMA test_validator CASCADE;
+-- A validator in a schema that is closed to the role that writes.
+CREATE SCHEMA test_validator_closed;
+CREATE FUNCTION test_validator_closed.agree(text, bigint) RETURNS boolean LANGUAGE sql AS 'SELECT true';
+SELECT lockfence.detach('ledger');
+SELECT lockfence.attach('ledger', 'validator:closed', 'token', validator => 'test_validator_closed.agree(text, bigint)');
+CREATE ROLE regress_validator_writer;
+GRANT USAGE ON SCHEMA test_validator TO regress_validator_writer;
+GRANT INSERT ON ledger TO regress_validator_writer;
+\c -
+SET search_path = test_validator;
+SET ROLE regress_validator_writer;
+INSERT INTO ledger VALUES (4, 20);
+RESET ROLE;
+SELECT count(*) FROM ledger;
+
+SET client_min_messages = warning;
+DROP SCHEMA test_validator, test_validator_closed CASCADE;
+DROP ROLE regress_validator_writer;

@@ -111,7 +111,7 @@ log_rows(Worker *w, const Write *write, PGresult *result)
 			/* a new row may go without a token; then nothing was decided */
 			if (w->opt->guarded && PQgetisnull(result, i, 2))
 				continue;
-			snprintf(resource, sizeof(resource), "row:%d/%s/%s", write->resource,
+			snprintf(resource, sizeof(resource), "%s:%d/%s/%s", fence->name, write->resource,
 					 PQgetvalue(result, i, 0), PQgetvalue(result, i, 1));
 			ok = log_acceptance(w, write, resource);
 		}

@@ -24,19 +24,24 @@ kill_somebody(Worker *w)
 /*
  * Write a mark as an administrator does.  The call is logged like a write: a
  * raised mark counts as accepted, and after a reset the count starts anew.
+ * Raising a mark to what it is already changes nothing and holds nothing.
  */
 static bool
 set_mark(Worker *w, const Write *x)
 {
 	const char *resource = resource_name(x->kind, x->resource);
 	PGresult   *result;
+	bool		changed;
 
+	w->txn.nshowing = 0;
+	service_show(w, x->kind, x->resource, x->token);
 	PQclear(attempt(w, "BEGIN"));
 	w->may = x->verb == VERB_RAISE ? MAY_BE_HIGHER : 0;
 	result = attempt(w, "SELECT lockfence.%s_mark('%s', %lld, 'property test')",
 					 verb_names[x->verb], resource, (long long) x->token);
+	changed = result && strtoll(PQgetvalue(result, 0, 0), NULL, 10) != x->token;
 	PQclear(result);
-	if (result && log_acceptance(w, x, resource))
+	if (changed && log_acceptance(w, x, resource))
 	{
 		maybe_pause(w, 50);
 		PQclear(attempt(w, "COMMIT"));
@@ -79,17 +84,41 @@ prune_marks(Worker *w)
 	PQclear(result);
 }
 
-/* Half of the time has passed: the server goes down without a word. */
+/* Note what had been acknowledged, once nobody can acknowledge any more. */
+static void
+note_acknowledged(Shared *shm)
+{
+	int			kind;
+	int			i;
+
+	for (kind = 0; kind < N_FENCES; kind++)
+		for (i = 0; i < MAX_RESOURCES; i++)
+			shm->grants[kind][i].at_crash = atomic_load(&shm->grants[kind][i].acknowledged);
+}
+
+/*
+ * The server goes down without a word and comes back.  The workers are kept
+ * out until the log says that this has happened: whatever was acknowledged
+ * before must stand in the log before that.
+ */
 static void
 crash_server(Worker *w)
 {
+	Write		x = {FENCE_BATCH, CARRY_NOTHING, VERB_CRASH, 0, 0, 0};
+
+	atomic_store(&w->shm->crashing, true);
 	if (system(w->opt->crash) != 0)
 	{
 		fprintf(stderr, "property: failed: %s\n", w->opt->crash);
 		atomic_store(&w->shm->broken, true);
 		_exit(2);
 	}
-	atomic_fetch_add(&w->shm->crashes, 1);
+	note_acknowledged(w->shm);
+	session_connect(w);
+	w->txn.naccepted = 0;
+	if (log_acceptance(w, &x, "crash"))
+		atomic_fetch_add(&w->shm->crashes, 1);
+	atomic_store(&w->shm->crashing, false);
 }
 
 /* One deed. */

@@ -11,6 +11,10 @@ const FenceInfo fences[N_FENCES] = {
 	[FENCE_ROW] = {
 		.name = "row", .table = "row_fence", .attach = "", .has_column = true, .slots = FENCE_ROW
 	},
+	[FENCE_TICKET] = {
+		.name = "ticket", .table = "ticket", .attach = ", repeat => 'reject'",
+		.has_column = true, .single_use = true, .slots = FENCE_TICKET
+	},
 	[FENCE_BATCH] = {
 		.name = "batch", .table = "batch", .resource = "settle:batch-%d",
 		.attach = ", 'settle:batch-{id}', token_column => 'fence'",
@@ -50,7 +54,7 @@ const char *const carrier_names[N_CARRIERS] = {
 };
 
 const char *const verb_names[N_VERBS] = {
-	"present", "update", "insert", "upsert", "delete", "merge", "copy", "move", "truncate", "raise", "reset"
+	"present", "update", "insert", "upsert", "delete", "merge", "copy", "move", "truncate", "raise", "reset", "crash"
 };
 
 const char *const isolation_names[N_ISOLATIONS] = {
@@ -101,7 +105,8 @@ fence_allows(const Options *opt, FenceKind kind, Carrier carrier, Verb verb)
 		return false;
 	if (verb == VERB_MERGE && opt->server_version < 150000)
 		return false;
-	if (verb == VERB_MOVE && (fence->resource == NULL || strchr(fence->table, '%')))
+	if (verb == VERB_MOVE &&
+		(fence->resource == NULL || strchr(fence->table, '%') || opt->resources < 2))
 		return false;
 	if (verb == VERB_TRUNCATE && strchr(fence->table, '%') == NULL)
 		return false;

@@ -134,7 +134,7 @@ judge_run(Shared *shm)
 	int			status;
 
 	roll_back_orphans(conn);
-	oracle_judge(conn, &verdict);
+	oracle_judge(conn, shm, &verdict);
 	status = report(shm, &verdict, conn);
 	schema_drop_slot(conn);
 	PQfinish(conn);

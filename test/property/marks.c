@@ -125,10 +125,10 @@ row_is_right(FenceKind kind, int resource_of_table, PGresult *rows, int i)
 				 resource_name(kind, constant ? resource_of_table :
 							   (int) strtol(PQgetvalue(rows, i, 0), NULL, 10)));
 	else
-		snprintf(resource, sizeof(resource), "row:%s/%s/%s", PQgetvalue(rows, i, 0),
+		snprintf(resource, sizeof(resource), "%s:%s/%s/%s", fences[kind].name, PQgetvalue(rows, i, 0),
 				 PQgetvalue(rows, i, 1), PQgetvalue(rows, i, 2));
 	highest = oracle_highest(resource);
-	if (kind == FENCE_ROW ? stored == highest : stored <= highest)
+	if (fences[kind].resource == NULL ? stored == highest : stored <= highest)
 		return true;
 	printf("  %s: a row carries %lld where %lld was accepted\n", resource,
 		   (long long) stored, (long long) highest);

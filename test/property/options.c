@@ -24,7 +24,7 @@ static const char usage[] =
 "  --transactions=N      a worker, instead of --seconds\n"
 "  --isolation=LEVEL     rc, rr, ser or mixed (default mixed)\n"
 "  --resources=N         a fence (default 4)\n"
-"  --fences=LIST         of row,batch,note,orm,part,once,job,ledger (default all)\n"
+"  --fences=LIST         of row,ticket,batch,note,orm,part,once,job,ledger (default all)\n"
 "  --verbs=LIST          of present,update,insert,upsert,delete,merge,copy,move,truncate\n"
 "  --documented-order    present() first and a row of one's own: no deadlock may happen\n"
 "  --no-chaos            no kills, no raise_mark(), no prune()\n"
@@ -161,7 +161,7 @@ parse_options(Options *opt, int argc, char **argv)
 		set_option(opt, c, optarg);
 	if (optind < argc)
 		complain("unexpected argument", argv[optind]);
-	if (opt->documented && opt->fence_mask == 1u << FENCE_ROW)
+	if (opt->documented && (opt->fence_mask & ~(1u << FENCE_ROW | 1u << FENCE_TICKET)) == 0)
 		complain("a row has no name to present a token for", "--documented-order");
 	opt->guarded = strcmp(opt->guard, "none") != 0;
 }

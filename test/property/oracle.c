@@ -184,6 +184,30 @@ used_again(const Judged *j, const Entry *e)
 		e->token <= j->written.token && strcmp(j->written.xid, e->xid) != 0;
 }
 
+/*
+ * An advance is committed synchronously even where synchronous_commit is off,
+ * so by now the log must hold all that was acknowledged before the crash.
+ */
+static void
+judge_crash(Verdict *verdict, Shared *shm)
+{
+	int			kind;
+	int			i;
+
+	for (kind = 0; kind < N_FENCES; kind++)
+		for (i = 0; i < shm->opt.resources && fences[kind].resource != NULL; i++)
+		{
+			Token		before = shm->grants[kind][i].at_crash;
+
+			if (kind == RESET_FENCE || before <= oracle_highest(resource_name(kind, i)))
+				continue;
+			verdict->lost++;
+			printf("  lost in the crash: %s, token %lld was acknowledged, %lld survived\n",
+				   resource_name(kind, i), (long long) before,
+				   (long long) oracle_highest(resource_name(kind, i)));
+		}
+}
+
 static void
 judge(Verdict *verdict, const Entry *e)
 {
@@ -213,7 +237,7 @@ judge(Verdict *verdict, const Entry *e)
 
 /* Decode the run, row by row, and judge. */
 void
-oracle_judge(PGconn *conn, Verdict *verdict)
+oracle_judge(PGconn *conn, Shared *shm, Verdict *verdict)
 {
 	char		sql[256];
 	char		last_xid[16] = "";
@@ -232,7 +256,10 @@ oracle_judge(PGconn *conn, Verdict *verdict)
 			if (strcmp(last_xid, e.xid) != 0)
 				verdict->transactions++;
 			snprintf(last_xid, sizeof(last_xid), "%s", e.xid);
-			judge(verdict, &e);
+			if (e.verb == VERB_CRASH)
+				judge_crash(verdict, shm);
+			else
+				judge(verdict, &e);
 		}
 		else if (PQresultStatus(row) != PGRES_TUPLES_OK)
 		{

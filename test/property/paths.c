@@ -153,6 +153,10 @@ carry_and_write(Worker *w, const Write *x, int from)
 {
 	describe(w, x);
 	w->txn.touched = true;
+	w->txn.nshowing = 0;
+	if (x->verb == VERB_MOVE)
+		service_show(w, x->kind, from, x->token);
+	service_show(w, x->kind, x->resource, x->token);
 	if (carry_token(w, x, from))
 	{
 		maybe_pause(w, 15);

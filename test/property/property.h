@@ -32,6 +32,7 @@ typedef int64_t Token;			/* 0: none */
 typedef enum FenceKind
 {
 	FENCE_ROW,					/* every row is its own resource */
+	FENCE_TICKET,				/* ... with single-use tokens */
 	FENCE_BATCH,				/* template, with a token column */
 	FENCE_NOTE,					/* the same resources, no token column */
 	FENCE_ORM,					/* ... a token column that proves nothing */
@@ -66,6 +67,7 @@ typedef enum Verb
 	VERB_TRUNCATE,
 	VERB_RAISE,					/* raise_mark() by an administrator */
 	VERB_RESET,					/* reset_mark(), the one thing that lowers a mark */
+	VERB_CRASH,					/* no write: the server is back from a crash */
 	N_VERBS
 } Verb;
 
@@ -139,7 +141,11 @@ typedef struct Stats
 	long		undone;			/* ROLLBACK TO SAVEPOINT */
 	long		reconnects;
 	long		accepted;		/* logged, whether or not committed later */
-	long		deadlocks;
+	long		deadlocks;		/* found by the server or by the fence */
+	long		deadlock_victims;	/* of the server ... */
+	long		current_victims;	/* ... that held nothing by an outdated token */
+	long		outdated_ended; /* by the fence, holding a lower token than another's */
+	long		current_ended;	/* ... but holding none */
 	long		misstored;		/* token column differs from the accepted token */
 	ErrorCount	errors[MAX_ERRORS];
 } Stats;
@@ -149,6 +155,8 @@ typedef struct Grants
 	_Atomic Token recent[RECENT_GRANTS];
 	atomic_uint n;
 	_Atomic Token acknowledged; /* highest whose COMMIT was confirmed */
+	Token		at_crash;		/* the same, when the server went down */
+	_Atomic Token shown;		/* highest that anybody has shown, or is about to */
 } Grants;
 
 typedef struct Shared
@@ -156,6 +164,7 @@ typedef struct Shared
 	Options		opt;
 	atomic_bool stop;
 	atomic_bool broken;			/* a worker gave up */
+	atomic_bool crashing;		/* workers wait before they connect */
 	_Atomic Token revision;		/* of the pretend lock service */
 	Grants		grants[N_FENCES][MAX_RESOURCES];
 	atomic_int	pid[MAX_WORKERS + 1];
@@ -199,6 +208,8 @@ typedef struct Txn
 	Token		ambient_at[MAX_DEPTH];
 	Acceptance	accepted[64];
 	int			naccepted;
+	Acceptance	showing[2];		/* what the write at hand may have accepted */
+	int			nshowing;
 } Txn;
 
 typedef struct Worker
@@ -236,13 +247,14 @@ extern int	pick(Worker *w, int n);
 extern void maybe_pause(Worker *w, int percent);
 extern Token service_grant(Shared *shm, FenceKind kind, int resource);
 extern Token service_choose(Worker *w, FenceKind kind, int resource);
+extern void service_show(Worker *w, FenceKind kind, int resource, Token token);
+extern bool service_outdated(const Worker *w);
 
 /* session.c: statements, and what may go wrong with them */
 extern void session_connect(Worker *w);
 extern PGresult *attempt(Worker *w, const char *fmt,...)
 			__attribute__((format(printf, 2, 3)));
 extern bool attempt_copy(Worker *w, const char *command, const char *rows);
-extern bool judge_failure(Worker *w, const PGresult *result);
 extern void note_failure(Worker *w, const char *state, const char *message,
 						 bool unexpected);
 extern PGresult *must(PGconn *conn, const char *fmt,...)
@@ -287,13 +299,14 @@ typedef struct Verdict
 	long		transactions;
 	long		violations;		/* a token goes down */
 	long		reused;			/* a single-use token writes in two transactions */
+	long		lost;			/* an acknowledged token did not survive the crash */
 	long		advances;
 	long		siblings;		/* equal tokens of different workers */
 	long		cells[N_FENCES][N_CARRIERS][N_VERBS];
 	long		by_isolation[N_ISOLATIONS];
 } Verdict;
 
-extern void oracle_judge(PGconn *conn, Verdict *verdict);
+extern void oracle_judge(PGconn *conn, Shared *shm, Verdict *verdict);
 extern Token oracle_highest(const char *resource);
 
 /* marks.c: marks and stored tokens after the run */

@@ -98,3 +98,42 @@ service_choose(Worker *w, FenceKind kind, int resource)
 	w->held[slots][resource] = token;
 	return token;
 }
+
+/* A token is about to be shown for the resource. */
+void
+service_show(Worker *w, FenceKind kind, int resource, Token token)
+{
+	_Atomic Token *shown = &w->shm->grants[fences[kind].slots][resource].shown;
+	Token		seen = atomic_load(shown);
+	Acceptance *showing = &w->txn.showing[w->txn.nshowing++ % 2];
+
+	while (seen < token && !atomic_compare_exchange_weak(shown, &seen, token))
+		;
+	showing->kind = fences[kind].slots;
+	showing->resource = resource;
+	showing->token = token;
+}
+
+static bool
+is_outdated(const Worker *w, const Acceptance *a)
+{
+	return a->token < atomic_load(&w->shm->grants[a->kind][a->resource].shown);
+}
+
+/*
+ * Does the transaction hold anything by a token that is not the highest?  If
+ * not, no advance has a reason to end it.
+ */
+bool
+service_outdated(const Worker *w)
+{
+	int			i;
+
+	for (i = 0; i < w->txn.naccepted; i++)
+		if (is_outdated(w, &w->txn.accepted[i]))
+			return true;
+	for (i = 0; i < w->txn.nshowing; i++)
+		if (is_outdated(w, &w->txn.showing[i]))
+			return true;
+	return false;
+}

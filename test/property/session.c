@@ -103,6 +103,8 @@ session_connect(Worker *w)
 {
 	int			tries;
 
+	while (atomic_load(&w->shm->crashing) && w->id != MAX_WORKERS)
+		usleep(10000);
 	for (tries = 0; tries < 600; tries++)
 	{
 		if (w->conn)
@@ -202,11 +204,28 @@ may_fail_so(const Worker *w, const PGresult *result, const char *state, const ch
 	return false;
 }
 
-/*
- * Count a failed statement, and note whether the connection went with it.
- * Returns true if a fence refused.
- */
-bool
+/* Who had to give way?  It should be the lower token, as far as fences go. */
+static void
+count_victim(Worker *w, const char *state, const char *message)
+{
+	bool		outdated = service_outdated(w);
+
+	if (is_deadlock(state, message))
+		w->stats->deadlocks++;
+	if (strcmp(state, "40P01") == 0)
+	{
+		w->stats->deadlock_victims++;
+		w->stats->current_victims += !outdated;
+	}
+	else if (strcmp(state, "57014") == 0)
+	{
+		w->stats->outdated_ended += outdated;
+		w->stats->current_ended += !outdated;
+	}
+}
+
+/* Count a failed statement, and note whether the connection went with it. */
+static void
 judge_failure(Worker *w, const PGresult *result)
 {
 	const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
@@ -218,14 +237,12 @@ judge_failure(Worker *w, const PGresult *result)
 	{
 		note_failure(w, "08006", PQerrorMessage(w->conn),
 					 !(w->opt->chaos || w->opt->preempt || w->opt->crash));
-		return false;
+		return;
 	}
-	if (is_deadlock(state, message ? message : ""))
-		w->stats->deadlocks++;
+	count_victim(w, state, message ? message : "");
 	note_failure(w, state, message ? message : "",
 				 !may_fail_so(w, result, state, message ? message : "") &&
 				 !(w->lost && w->opt->crash && strncmp(state, "57P", 3) == 0));
-	return strncmp(state, "LF", 2) == 0;
 }
 
 /* Run a statement of the transaction; NULL: it failed, and the transaction too. */

@@ -137,7 +137,7 @@ static bool
 do_upsert(Worker *w, const Write *x)
 {
 	const char *table = target(w, x);
-	bool		again = x->kind == FENCE_ROW || chance(w, 50);
+	bool		again = fences[x->kind].resource == NULL || chance(w, 50);
 	PGresult   *result;
 
 	result = attempt(w, "INSERT INTO %s AS t (id, line, val, life%s) VALUES (%d, %d, 0, %lld%s) "
@@ -200,45 +200,52 @@ do_copy(Worker *w, const Write *x)
 	return attempt_copy(w, command, rows) && log_lines(w, x, first, last);
 }
 
-/* guarded_update(), guarded_delete() */
+/* The row's incarnation as a resource, before it is gone; false: none is there. */
+static bool
+find_life(Worker *w, const Write *x, char *resource)
+{
+	PGresult   *row = attempt(w, "SELECT life FROM %s WHERE id = %d AND line = %d FOR UPDATE",
+							  table_name(x->kind, x->resource), x->resource, x->line);
+	bool		found = row != NULL && PQntuples(row) > 0;
+
+	if (found)
+		snprintf(resource, TEXT_LEN, "%s:%d/%d/%s", fences[x->kind].name, x->resource, x->line, PQgetvalue(row, 0, 0));
+	PQclear(row);
+	return found;
+}
+
+/*
+ * guarded_update(), guarded_delete().  The token is accepted, or not, also
+ * where the resource has no such row; then it was merely presented.
+ */
 static bool
 do_guarded(Worker *w, const Write *x)
 {
-	const char *table = table_name(x->kind, x->resource);
+	bool		named = fences[x->kind].resource != NULL;
 	bool		update = x->verb == VERB_UPDATE;
-	PGresult   *before = NULL;
+	Write		y = *x;
+	char		resource[TEXT_LEN];
 	PGresult   *result;
-	bool		wrote;
 
-	/* afterwards nobody can say which incarnation was deleted */
-	if (!update && x->kind == FENCE_ROW)
-	{
-		before = attempt(w, "SELECT line, life, fence FROM %s WHERE id = %d AND line = %d FOR UPDATE",
-						 table, x->resource, x->line);
-		if (before == NULL)
-			return false;
-	}
+	if (named)
+		snprintf(resource, sizeof(resource), "%s", resource_name(x->kind, x->resource));
+	else if (!update && !find_life(w, x, resource))
+		return false;
 
 	result = attempt(w, "SELECT lockfence.guarded_%s('%s', '{\"id\": %d, \"line\": %d}'%s, %lld)",
-					 verb_names[x->verb], table, x->resource, x->line,
+					 verb_names[x->verb], table_name(x->kind, x->resource), x->resource, x->line,
 					 update ? ", '{\"val\": 7}'" : "", (long long) x->token);
-	wrote = result != NULL && strcmp(PQgetvalue(result, 0, 0), "0") != 0;
+	if (result == NULL)
+		return false;
+	if (strcmp(PQgetvalue(result, 0, 0), "0") == 0)
+		y.verb = VERB_PRESENT;
 	PQclear(result);
 
-	if (wrote && update)
-		wrote = log_lines(w, x, x->line, x->line);
-	else if (wrote && before == NULL)
-		wrote = log_acceptance(w, x, resource_name(x->kind, x->resource));
-	else if (wrote && PQntuples(before) > 0)
-	{
-		char		resource[TEXT_LEN];
-
-		snprintf(resource, sizeof(resource), "row:%d/%s/%s", x->resource,
-				 PQgetvalue(before, 0, 0), PQgetvalue(before, 0, 1));
-		wrote = log_acceptance(w, x, resource);
-	}
-	PQclear(before);
-	return wrote;
+	if (y.verb == VERB_PRESENT && !named)
+		return true;
+	if (y.verb == VERB_UPDATE)
+		return log_lines(w, x, x->line, x->line);
+	return log_acceptance(w, &y, resource);
 }
 
 /* A row changes its resource: both are checked, both are logged. */

@@ -35,7 +35,7 @@ begin(Worker *w)
 	w->stats->transactions++;
 
 	snprintf(sql, sizeof(sql), "BEGIN ISOLATION LEVEL %s%s", levels[txn->isolation],
-			 chance(w, 25) ? "; SET LOCAL synchronous_commit = off" : "");
+			 chance(w, w->opt->crash ? 100 : 25) ? "; SET LOCAL synchronous_commit = off" : "");
 	if (!control(w, "begin", sql))
 		return false;
 

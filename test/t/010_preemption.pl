@@ -1,8 +1,8 @@
 # Preemption (lockfence.preempt = on): what it does to a holder, and whom it spares.
 #
 # What two sessions can show by waiting for locks is in the isolation specs.  Here are holders that sleep,
-# that survive a cancel, that the role may not end, and one that is stopped so that an advance stays on its
-# way while the mark goes up.
+# that survive a cancel, that the role may not end, one that is stopped so that an advance stays on its way
+# while the mark goes up, and one behind a crowd.
 use strict;
 use warnings;
 
@@ -56,6 +56,16 @@ sub start
 	return;
 }
 
+# Makes the session's transaction a holder by a lock: the mark itself is committed.
+sub hold
+{
+	my ($session, $resource, $token) = @_;
+
+	ask($session, "SELECT lockfence.present('$resource', $token)");
+	ask($session, "BEGIN; SELECT lockfence.present('$resource', $token)");
+	return;
+}
+
 sub is_alive
 {
 	my ($pid) = @_;
@@ -66,7 +76,7 @@ sub is_alive
 # ---- a holder that runs is canceled, and told so
 
 my $holder = session($node, 'postgres');
-ask($holder, q{BEGIN; SELECT lockfence.present('sleeps', 10)});
+hold($holder, 'sleeps', 10);
 start($holder, 'SELECT pg_sleep(600)');
 wait_for_event($holder, 'PgSleep');
 accepted_ok($node, 'postgres', q{SET lockfence.preempt = on; SELECT lockfence.present('sleeps', 11)},
@@ -79,7 +89,8 @@ like(ask($holder, 'ROLLBACK; SELECT 1'), qr/^1$/, 'its session goes on');
 
 # ---- one whose transaction survives the cancel is terminated
 
-ask($holder, q{BEGIN; SELECT lockfence.present('survives', 10); SAVEPOINT s});
+hold($holder, 'survives', 10);
+ask($holder, 'SAVEPOINT s');
 start($holder, 'SELECT pg_sleep(600)');
 wait_for_event($holder, 'PgSleep');
 accepted_ok($node, 'postgres', q{SET lockfence.preempt = on; SELECT lockfence.present('survives', 11)},
@@ -91,7 +102,7 @@ is_deeply([ ended_in_log($holder->{pid}) ], [ 'cancel', 'cancel', 'terminat' ], 
 
 $holder = session($node, 'postgres');
 my $next = session($node, 'postgres');
-ask($holder, q{BEGIN; SELECT lockfence.present('off', 10)});
+hold($holder, 'off', 10);
 start_blocked($next, q{SELECT lockfence.present('off', 11)});
 is(ask($holder, 'COMMIT; SELECT 1'), '1', 'with the setting off a holder is waited for');
 is(finish_blocked($next), '10', 'and its end lets the advance go on');
@@ -103,7 +114,8 @@ $node->safe_psql('postgres', q{
 	CREATE ROLE weak LOGIN;
 	GRANT EXECUTE ON FUNCTION lockfence.present(text, lockfence.fence_token) TO other_holder, weak;
 });
-ask($holder, q{SET SESSION AUTHORIZATION other_holder; BEGIN; SELECT lockfence.present('denied', 10)});
+ask($holder, 'SET SESSION AUTHORIZATION other_holder');
+hold($holder, 'denied', 10);
 ask($next, 'SET lockfence.preempt = on; SET ROLE weak');
 start_blocked($next, q{SELECT lockfence.present('denied', 11)});
 is(ask($holder, 'COMMIT; RESET SESSION AUTHORIZATION; SELECT 1'), '1', 'a holder of another role is waited for');
@@ -152,7 +164,7 @@ sub catch_advance
 	my $paused = session($node, 'postgres');
 	my $advance = session($node, 'postgres');
 
-	ask($paused, "BEGIN; SELECT lockfence.present('$resource', 10)");
+	hold($paused, $resource, 10);
 	ask($advance, 'SET lockfence.preempt = on');
 	kill('STOP', $paused->{pid});
 	start($advance, "SELECT lockfence.present('$resource', 12)");
@@ -179,8 +191,7 @@ sub mark_goes_up
 	die 'could not stop an advance on its way' unless $advance;
 
 	my $current = session($node, 'postgres');
-	ask($current, "SELECT lockfence.present('$resource', $token)");
-	ask($current, "BEGIN; SELECT lockfence.present('$resource', $token)");
+	hold($current, $resource, $token);
 	kill('CONT', $advance->{pid});
 	like(finish_blocked($advance), $expected, "$what: the advance is decided on the newest mark");
 	ok(is_alive($current->{pid}), "$what: the holder is not ended");
@@ -192,5 +203,17 @@ sub mark_goes_up
 mark_goes_up('sibling', 12, qr/^12$/);
 mark_goes_up('newer holder', 13, qr/ERROR:  LF001: stale fencing token/);
 
-$node->stop;
+# ---- an advance asks whether the holder waits for it, also where the holder waits behind many
+
+$node->safe_psql('postgres', 'CREATE TABLE hot AS SELECT 0 AS n');
+my @crowd = map { session($node, 'postgres') } 1 .. 40;
+
+$holder = session($node, 'postgres');
+hold($holder, 'crowd', 10);
+ask($watch, 'BEGIN; UPDATE hot SET n = 1');
+start_blocked($_, 'UPDATE hot SET n = 2') foreach @crowd, $holder;
+refused_ok($node, 'postgres', q{SET lock_timeout = '10ms'; SELECT lockfence.present('crowd', 11)}, '55P03',
+	'a crowd of waiters is looked through in no time');
+
+$node->stop('immediate');
 done_testing();

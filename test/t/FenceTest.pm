@@ -92,7 +92,7 @@ sub session
 	my ($node, $db) = @_;
 	my $psql = $node->background_psql($db, on_error_stop => 0, extra_params => \@VERBOSE);
 
-	return { node => $node, psql => $psql, pid => $psql->query('SELECT pg_backend_pid()') };
+	return { node => $node, psql => $psql, pid => scalar($psql->query('SELECT pg_backend_pid()')) };
 }
 
 # Runs statements in a session; returns what they wrote, errors included.

@@ -1,0 +1,294 @@
+# Dump and restore, in every mode that leaves something out: the fences are alive afterwards, and what was
+# stale before is stale after.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use FenceTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = fenced_node('dump');
+my $dir = PostgreSQL::Test::Utils::tempdir;
+
+# A token of epoch 1.
+sub token { return 281474976710656 + shift; }
+my %t = map { $_ => token($_) } (5, 7, 9, 10, 15, 20, 30, 40);
+
+$node->safe_psql('postgres', 'CREATE DATABASE src');
+$node->safe_psql('src', qq{
+	CREATE EXTENSION lockfence;
+	CREATE FUNCTION knows(text, bigint) RETURNS boolean LANGUAGE sql AS 'SELECT true';
+	CREATE TABLE batch (id int, item text, note text, PRIMARY KEY (id, item));
+	CREATE TABLE job (id int PRIMARY KEY, note text);
+	CREATE TABLE doc (id int PRIMARY KEY, note text);
+	CREATE TABLE part (k int, note text) PARTITION BY LIST (k);
+	CREATE TABLE part_1 PARTITION OF part FOR VALUES IN (1);
+	CREATE TABLE part_2 PARTITION OF part FOR VALUES IN (2);
+	CREATE TABLE "It's odd" ("a {b}" int, n int);
+	CREATE TABLE tally (id int, n int);
+	SELECT lockfence.attach('batch', 'batch-{id}', 'fence');
+	SELECT lockfence.attach('job', 'jobs/nightly');
+	SELECT lockfence.attach('doc');
+	SELECT lockfence.attach('part', 'part-{k}', 'fence');
+	SELECT lockfence.attach('"It''s odd"', 'it''s {n} "odd" \\ {{n}}', 'a tok', accept => 'presented', repeat => 'reject');
+	SELECT lockfence.attach('tally', 'tally-{id}', enforcement => 'advisory', missing => 'allow', validator => 'knows(text,bigint)');
+	SELECT lockfence.set_epoch(1, 'a reason');
+	SELECT lockfence.present('gone', $t{5});
+	SELECT lockfence.prune('0');
+	INSERT INTO batch VALUES (1, 'a', 'old', $t{10});
+	INSERT INTO batch VALUES (1, 'b', 'new', $t{20}), (2, 'c', 'only', $t{20});
+	BEGIN; SELECT lockfence.present('jobs/nightly', $t{20}); INSERT INTO job VALUES (1, 'x'); COMMIT;
+	INSERT INTO doc VALUES (1, 'x', $t{20});
+	INSERT INTO part VALUES (1, 'x', $t{20}), (2, 'y', $t{20});
+	BEGIN; SELECT lockfence.present($t{20}); INSERT INTO "It's odd" VALUES (1, 1); COMMIT;
+	BEGIN; SELECT lockfence.present($t{20}); INSERT INTO tally VALUES (1, 1); COMMIT;
+	SELECT lockfence.raise_mark('fenced out', $t{30}, 'another reason');
+});
+
+# What a restore has to bring back, each as one text.
+my $FENCES = q{SELECT f.target, f.kind, f.resource, f.token_column, f.accept, f.enforcement, f.missing, f.repeat,
+	f.validator, f.inherited, f.triggers FROM lockfence.fences f ORDER BY f.target::text};
+my $MARKS = 'SELECT resource, token FROM lockfence.mark ORDER BY 1';
+my $STATE = 'SELECT name, value FROM lockfence.state ORDER BY 1';
+my $LOG = 'SELECT id, at, role, action, resource, before, after, reason FROM lockfence.admin_log ORDER BY id';
+my $ROWS = q{SELECT 'batch', b::text FROM batch b UNION ALL SELECT 'job', j::text FROM job j
+	UNION ALL SELECT 'doc', d::text FROM doc d UNION ALL SELECT 'part', p::text FROM part p
+	UNION ALL SELECT 'odd', o::text FROM "It's odd" o UNION ALL SELECT 'tally', t::text FROM tally t ORDER BY 1, 2};
+
+sub same_ok
+{
+	my ($db, $what, $query, $name) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	query_is($node, $db, $query, $node->safe_psql('src', $query), "$name: $what as before");
+	return;
+}
+
+# Refused in the source, each by its mark: the tokens are not lower than what the rows carry.
+my %stale = (
+	'named fence' => "UPDATE batch SET fence = $t{15} WHERE item = 'a'",
+	'new row' => "INSERT INTO batch VALUES (1, 'z', 'z', $t{15})",
+	'constant fence' => "BEGIN; SELECT lockfence.present($t{15}); DELETE FROM job; COMMIT",
+	'row fence' => "UPDATE doc SET fence = $t{15}",
+	'partitioned table' => "UPDATE part SET fence = $t{15} WHERE k = 1",
+	'partition' => "UPDATE part_2 SET fence = $t{15}",
+	'quoted names' => qq{BEGIN; SELECT lockfence.present($t{15}); UPDATE "It's odd" SET "a {b}" = 2; COMMIT},
+	'single use' => qq{BEGIN; SELECT lockfence.present($t{20}); UPDATE "It's odd" SET "a {b}" = 2; COMMIT},
+	'force-release' => "SELECT lockfence.present('fenced out', $t{20})",
+	'folded mark' => "SELECT lockfence.present('gone', $t{5} - 1)",
+	'epoch' => "SELECT lockfence.present('any', 40)");
+
+sub stale_refused
+{
+	my ($db, $name, @but) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	foreach my $what (sort keys %stale)
+	{
+		refused_ok($node, $db, $stale{$what}, 'LF001', "$name: stale token is refused: $what")
+		  unless grep { $_ eq $what } @but;
+	}
+	accepted_ok($node, $db, "BEGIN; UPDATE batch SET fence = $t{20} WHERE id = 2; ROLLBACK",
+		"$name: current token is accepted");
+	return;
+}
+
+sub all_restored
+{
+	my ($db, $name) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	same_ok($db, 'fences', $FENCES, $name);
+	same_ok($db, 'marks', $MARKS, $name);
+	same_ok($db, 'epoch and floor', $STATE, $name);
+	same_ok($db, 'log', $LOG, $name);
+	same_ok($db, 'rows', $ROWS, $name);
+	stale_refused($db, $name);
+	accepted_ok($node, $db, "SELECT lockfence.raise_mark('later', $t{40}, 'test')", "$name: log goes on");
+	return;
+}
+
+sub dump_to
+{
+	my ($file, @options) = @_;
+
+	$node->command_ok([ 'pg_dump', '-f', "$dir/$file", @options, '-d', 'src' ], "pg_dump @options");
+	return;
+}
+
+sub new_database
+{
+	my ($db, $sql) = @_;
+
+	$node->safe_psql('postgres', "CREATE DATABASE $db TEMPLATE template0");
+	$node->safe_psql($db, $sql) if defined $sql;
+	return;
+}
+
+# Restores a plain dump; returns psql's errors, with SQLSTATE.
+sub restore
+{
+	my ($db, $file, @options) = @_;
+	my ($out, $err);
+
+	IPC::Run::run([ 'psql', '-XAtq', '-v', 'VERBOSITY=verbose', '-v', 'ON_ERROR_STOP=1', @options,
+			'-d', $node->connstr($db), '-f', "$dir/$file" ], '>', \$out, '2>', \$err);
+	return $err;
+}
+
+stale_refused('src', 'source');
+like($node->safe_psql('src', $FENCES), qr/^tally\|template\|tally-\{id\}\|\|any\|advisory\|allow\|accept\|knows\(text,bigint\)\|f\|/m,
+	'every setting is there to be lost');
+unlike($node->safe_psql('src', $FENCES), qr/origin|disabled/, 'and all guards fire always');
+
+# ---- the whole database
+
+dump_to('whole.sql');
+new_database('whole');
+is(restore('whole', 'whole.sql'), '', 'whole: restores without a word');
+all_restored('whole', 'whole');
+
+dump_to('whole.dir', '-Fd', '-j2');
+new_database('parallel');
+$node->command_ok([ 'pg_restore', '-e', '-j2', '-d', 'parallel', "$dir/whole.dir" ], 'parallel: restores');
+all_restored('parallel', 'parallel');
+
+new_database('pieces');
+foreach my $section ('pre-data', 'data', 'post-data')
+{
+	$node->command_ok([ 'pg_restore', '-e', "--section=$section", '-d', 'pieces', "$dir/whole.dir" ],
+		"pieces: restores $section");
+}
+all_restored('pieces', 'pieces');
+
+dump_to('inserts.sql', '--inserts', '--no-owner');
+new_database('inserts');
+is(restore('inserts', 'inserts.sql'), '', 'inserts: restores without a word');
+all_restored('inserts', 'inserts');
+
+$node->safe_psql('postgres', 'CREATE DATABASE copied TEMPLATE src');
+all_restored('copied', 'copied as template');
+
+# ---- the schema alone: fences without marks
+
+dump_to('schema.sql', '-s');
+new_database('empty');
+is(restore('empty', 'schema.sql'), '', 'schema: restores without a word');
+same_ok('empty', 'fences', $FENCES, 'schema');
+query_is($node, 'empty', "$MARKS; $STATE", '', 'schema: no marks, no epoch');
+refused_ok($node, 'empty', "INSERT INTO batch VALUES (1, 'a', 'x')", 'LF002', 'schema: fences are alive');
+$node->safe_psql('postgres', "CREATE DATABASE $_ TEMPLATE empty")
+  foreach ('live', 'live_bypass', 'live_marks', 'live_origin');
+
+# ---- tables alone (-t): without the extension and its marks
+
+dump_to('tables.sql', '-t', 'batch', '-t', 'job', '-t', 'doc');
+new_database('tables', 'CREATE EXTENSION lockfence');
+is(restore('tables', 'tables.sql'), '', '-t: restores without a word');
+query_is($node, 'tables', $MARKS, '', '-t: no marks');
+query_is($node, 'tables', "SELECT target, triggers FROM lockfence.fences ORDER BY target::text",
+	$node->safe_psql('src', "SELECT target, triggers FROM lockfence.fences
+		WHERE target::text IN ('batch', 'job', 'doc') ORDER BY target::text"), '-t: guards fire always');
+refused_ok($node, 'tables', "UPDATE batch SET fence = $t{15} WHERE item = 'b'", 'LF001',
+	'-t: the token stored in the row stands in for the mark', qr/token stored in the row/);
+refused_ok($node, 'tables', "BEGIN; SELECT lockfence.present($t{15}); DELETE FROM batch WHERE item = 'c'; COMMIT",
+	'LF001', '-t: for DELETE as well');
+refused_ok($node, 'tables', $stale{'row fence'}, 'LF001', '-t: a row fence has all it needs');
+accepted_ok($node, 'tables', "BEGIN; $stale{'new row'}; ROLLBACK",
+	'-t: but a new row knows nothing of the other rows');
+query_is($node, 'tables', "SELECT lockfence.reconcile('batch')", 2, '-t: reconcile() raises the marks from the rows');
+query_is($node, 'tables', $MARKS, "batch-1|$t{20}\nbatch-2|$t{20}", '-t: to the highest of them');
+refused_ok($node, 'tables', $stale{$_}, 'LF001', "-t: then a stale token is refused: $_")
+  foreach ('named fence', 'new row');
+query_is($node, 'tables', "SELECT lockfence.reconcile('batch'), lockfence.reconcile('doc'), lockfence.reconcile('job')",
+	'0|0|0', '-t: reconcile() has no more to do');
+
+# ---- a schema alone (-n): the same
+
+dump_to('public.sql', '-n', 'public');
+new_database('public_only', 'DROP SCHEMA public; CREATE EXTENSION lockfence');
+is(restore('public_only', 'public.sql'), '', '-n: restores without a word');
+same_ok('public_only', 'fences', $FENCES, '-n');
+query_is($node, 'public_only', $MARKS, '', '-n: no marks');
+query_is($node, 'public_only', "SELECT lockfence.reconcile('part')", 2, '-n: reconcile() a partitioned table');
+refused_ok($node, 'public_only', $stale{$_}, 'LF001', "-n: stale token is refused: $_")
+  foreach ('partitioned table', 'partition');
+
+# ---- the data alone (-a), into a schema that is live
+
+dump_to('data.sql', '-a');
+like(restore('live', 'data.sql', '-1'), qr/ERROR:  LF00[126]:/, '-a: rows are refused as any write');
+query_is($node, 'live', $ROWS, '', '-a: and in one transaction, none of them is there');
+
+$ENV{PGOPTIONS} = '-c lockfence.bypass=on';
+is(restore('live_bypass', 'data.sql', '-1'), '', '-a by bypass: restores without a word');
+delete $ENV{PGOPTIONS};
+all_restored('live_bypass', '-a by bypass');
+ok($node->log_contains(qr/fence of table "batch" is bypassed/), '-a by bypass: the bypass is logged');
+
+# ... that has marks, an epoch and a log of its own: the higher of two counts
+$node->safe_psql('live_marks', qq{
+	SELECT lockfence.set_epoch(1, 'own reason');
+	SELECT lockfence.present('gone', $t{10});
+	SELECT lockfence.prune('0');
+	SELECT lockfence.present('batch-1', $t{30}), lockfence.present('batch-2', $t{10}), lockfence.present('own', $t{15});
+});
+$ENV{PGOPTIONS} = '-c lockfence.bypass=on';
+is(restore('live_marks', 'data.sql', '-1'), '', '-a over marks: restores without a word');
+delete $ENV{PGOPTIONS};
+same_ok('live_marks', 'rows', $ROWS, '-a over marks');
+query_is($node, 'live_marks', q{SELECT resource, lockfence.token_revision(token) FROM lockfence.mark
+	WHERE resource ~ 'batch|own' ORDER BY 1}, "batch-1|30\nbatch-2|20\nown|15", '-a over marks: the higher mark counts');
+query_is($node, 'live_marks', $STATE, "epoch|1\nfloor|$t{10}", '-a over marks: and the higher epoch and floor');
+query_is($node, 'live_marks', 'SELECT reason FROM lockfence.admin_log WHERE reason ~ $$reason$$ ORDER BY 1',
+	"a reason\nanother reason\nown reason", '-a over marks: both logs are there');
+accepted_ok($node, 'live_marks', "SELECT lockfence.raise_mark('later', $t{40}, 'test')", '-a over marks: log goes on');
+stale_refused('live_marks', '-a over marks');
+
+# ... and with --disable-triggers, which leaves them enabled as ordinary triggers
+dump_to('origin.sql', '-a', '--disable-triggers');
+is(restore('live_origin', 'origin.sql', '-1'), '', '--disable-triggers: restores without a word');
+same_ok('live_origin', 'marks', $MARKS, '--disable-triggers');
+same_ok('live_origin', 'epoch and floor', $STATE, '--disable-triggers');
+same_ok('live_origin', 'rows', $ROWS, '--disable-triggers');
+stale_refused('live_origin', '--disable-triggers');
+like($node->safe_psql('live_origin', "SELECT triggers FROM lockfence.fences WHERE target = 'batch'::regclass"),
+	qr/"~lockfence_row": "origin"/, '--disable-triggers: lockfence.fences shows what it left behind');
+refused_ok($node, 'live_origin', qq{SELECT lockfence.guarded_update('batch', '{"id": 1}', '{"note": "x"}', $t{20})},
+	'55000', '--disable-triggers: guarded_update() does not trust such a guard');
+$node->safe_psql('live_origin', q{
+	DO $$
+	DECLARE guard record;
+	BEGIN
+		FOR guard IN SELECT tgrelid::regclass AS member, tgname FROM pg_trigger
+			WHERE tgname LIKE '~lockfence\_%' AND tgenabled <> 'A'
+		LOOP
+			EXECUTE format('ALTER TABLE ONLY %s ENABLE ALWAYS TRIGGER %I', guard.member, guard.tgname);
+		END LOOP;
+	END
+	$$});
+same_ok('live_origin', 'fences', $FENCES, '--disable-triggers, mended');
+
+# ---- as an ordinary role
+
+$node->safe_psql('postgres', 'CREATE ROLE owner LOGIN; CREATE ROLE reader LOGIN IN ROLE pg_read_all_data');
+$node->safe_psql('src', q{
+	CREATE TABLE own (id int);
+	ALTER TABLE own OWNER TO owner;
+	GRANT SELECT ON ALL TABLES IN SCHEMA public TO owner;
+});
+$node->command_fails_like([ 'pg_dump', '-U', 'owner', '-d', 'src' ], qr/permission denied for (table|sequence) admin_log/,
+	'an ordinary role cannot dump the log, and no dump is silently without it');
+$node->safe_psql('src', "SELECT lockfence.attach('own', 'own')");
+$node->command_like([ 'pg_dump', '-U', 'owner', '-t', 'own', '-d', 'src' ],
+	qr/ENABLE ALWAYS TRIGGER "~lockfence_statement"/, 'but its own table, with the fence');
+$node->command_ok([ 'pg_dump', '-U', 'reader', '-f', "$dir/reader.sql", '-d', 'src' ],
+	'a member of pg_read_all_data dumps all of it');
+new_database('by_reader');
+is(restore('by_reader', 'reader.sql'), '', 'by a reader: restores without a word');
+all_restored('by_reader', 'by a reader');
+
+done_testing();
