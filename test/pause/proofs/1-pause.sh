@@ -6,12 +6,12 @@
 # must say so.
 
 proof_1() {
+	local v
 	say "proof 1: pauses of $STOP s with a lease of $TTL s"
 	service_start loopback
-	P1=()
 	if [ -n "$TABLE" ]; then
 		# one table, one row: the variants take turns
-		for P1_V in between open-read open-held etcdctl; do pause_variants "$P1_V"; done
+		for v in between open-read open-held etcdctl; do pause_variants "$v"; done
 	else
 		pause_variants between open-read open-held etcdctl control
 	fi
