@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "mutate.h"
+#include "strmap.h"
 
 static const char *
 text_of(json_t *event, const char *key)
@@ -66,23 +67,32 @@ next_grant(json_t *events, json_t *grant)
 	return best;
 }
 
-/* The grant whose token is used most plainly: first one followed by another. */
+/* The first lock that was granted twice.  One pass: histories are long. */
 static bool
 two_grants(json_t *events, json_t **first, json_t **second)
 {
+	strmap		grants = {0};
 	json_t	   *event;
 	size_t		i;
 
+	*second = NULL;
 	json_array_foreach(events, i, event)
 	{
+		int		   *at;
+
 		if (!is(event, "acquire", "ok"))
 			continue;
-		*first = event;
-		*second = next_grant(events, event);
-		if (*second)
-			return true;
+		at = strmap_at(&grants, text_of(event, "lock"));
+		if (*at >= 0 && time_of(event) > time_of(json_array_get(events, *at)))
+		{
+			*first = json_array_get(events, *at);
+			*second = event;
+			break;
+		}
+		*at = (int) i;
 	}
-	return false;
+	strmap_free(&grants);
+	return *second != NULL;
 }
 
 static void
@@ -164,32 +174,33 @@ token_reused(json_t *events)
 	return true;
 }
 
+/* The grant that this release ended. */
 static json_t *
-release_of(json_t *events, json_t *grant)
+grant_of(json_t *events, json_t *release)
 {
-	json_t	   *ok = find(events, "release", "ok", grant, "token");
+	json_t	   *grant = find(events, "acquire", "ok", release, "token");
 
-	return ok && same(ok, grant, "lock") ? ok : NULL;
+	return grant && same(grant, release, "lock") ? grant : NULL;
 }
 
 /* The service forgets a hold: nobody released it, and its lease still ran. */
 static bool
 release_missing(json_t *events)
 {
-	json_t	   *event;
+	json_t	   *release;
 	size_t		i;
 
-	json_array_foreach(events, i, event)
+	json_array_foreach(events, i, release)
 	{
-		json_t	   *release;
+		json_t	   *grant;
 		json_t	   *next;
 		char		id[128] = "";
 
-		if (!is(event, "acquire", "ok") || !(release = release_of(events, event)) ||
-			!(next = next_grant(events, event)))
+		if (!is(release, "release", "ok") || !(grant = grant_of(events, release)) ||
+			!(next = next_grant(events, grant)))
 			continue;
 		/* only where the successor came before the lease could run out */
-		if (time_of(next) >= time_of(event) + 1000000)
+		if (time_of(next) >= time_of(grant) + 1000000)
 			continue;
 		strncat(id, text_of(release, "id"), sizeof id - 1);
 		for (size_t k = json_array_size(events); k-- > 0;)
