@@ -38,4 +38,8 @@ $(CURDIR)/src:
 matrix memcheck:
 	$(HERE)test/$@/run
 
-.PHONY: matrix memcheck
+# The proofs against a real etcd quorum: docs/pause-kit.md.  SCALE=dev takes three minutes.
+pause:
+	$(HERE)scripts/pause --scale $(or $(SCALE),full)
+
+.PHONY: matrix memcheck pause

@@ -176,11 +176,17 @@ end_writing(CacheSet *set)
 	SpinLockRelease(&set->mutex);
 }
 
-/* What an entry must bear to be found; read before the mark that goes in. */
+/*
+ * What an entry must bear to be found; read before the mark that goes in.
+ * 0: a mark that is read now is not to be put.  So on a standby, where replay
+ * changes marks without a lock and drops nothing: what was put would be
+ * believed after promotion.
+ */
 uint64
 lockfence_cache_generation(void)
 {
-	return have_cache() ? pg_atomic_read_u64(&cache->generation) : 0;
+	return have_cache() && !RecoveryInProgress() ?
+		pg_atomic_read_u64(&cache->generation) : 0;
 }
 
 /* The cached mark of a resource; 0: it is not there. */
@@ -203,18 +209,14 @@ lockfence_cache_find(const char *resource)
 	return (version & 1) == 0 && pg_atomic_read_u32(&key.set->version) == version ? token : 0;
 }
 
-/*
- * Put a mark that this transaction, holding the resource, saw committed.  Not
- * on a standby: replay, which changes marks there, takes no lock and drops
- * nothing, and what was put would be believed after promotion.
- */
+/* Put a mark that this transaction, holding the resource, saw committed. */
 void
 lockfence_cache_put(const char *resource, FenceToken token, uint64 generation)
 {
 	CacheKey	key;
 	CacheEntry *entry;
 
-	if (RecoveryInProgress() || !make_key(&key, resource))
+	if (generation == 0 || !make_key(&key, resource))
 		return;
 	begin_writing(key.set);
 	entry = find_entry(&key);

@@ -95,10 +95,15 @@ forget_transaction(void)
 	bypassed = NIL;
 }
 
-/* Log what a change is about to replace. */
+/*
+ * Log what a change is about to replace.  What the transaction itself changes
+ * needs no undoing: it is forgotten as a whole.
+ */
 static void
 log_undo(const char *resource, HeldToken before)
 {
+	if (GetCurrentTransactionNestLevel() == 1)
+		return;
 	if (undo_log == NULL)
 	{
 		undo_log = MemoryContextAlloc(TopTransactionContext,
@@ -146,6 +151,8 @@ undo_level(int level)
 static void
 reparent_level(int level)
 {
+	if (level == 2)
+		undo_used = 0;
 	for (int i = undo_used - 1; i >= 0 && undo_log[i].level >= level; i--)
 		undo_log[i].level = level - 1;
 	for (int i = last_used - 1; i >= 0 && last_rows[i].level >= level; i--)
