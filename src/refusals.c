@@ -160,16 +160,17 @@ keep_refusal(const FencedWrite *write, const Refusal *refusal)
 {
 	uint64		number = pg_atomic_fetch_add_u64(&ring->last, 1) + 1;
 	RefusalSlot *slot = &ring->slots[number % ring->size];
-	bool		overwrites = false;
+	bool		overwrites;
 	TimestampTz now = GetCurrentTimestamp();
 	const char *address = client_address();
 	int			resource_len = pg_mbcliplen(refusal->resource, strlen(refusal->resource),
 											KEPT_RESOURCE_LEN - 1);
 
 	SpinLockAcquire(&slot->mutex);
+	overwrites = slot->number != 0;
+	/* of two that race for the place, the older one is lost */
 	if (slot->number < number)
 	{
-		overwrites = slot->number != 0;
 		slot->number = number;
 		slot->at = now;
 		slot->database = MyDatabaseId;
