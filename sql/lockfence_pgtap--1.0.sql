@@ -283,6 +283,37 @@ $$;
 COMMENT ON FUNCTION accepts_token(text, text, bigint, text) IS
 'asserts that a statement runs under a token, and that a fence of the resource has seen it. Resource null: a row fence. It is rolled back';
 
+CREATE FUNCTION survives_zombie(target text, key jsonb, changes jsonb, description text DEFAULT NULL)
+RETURNS text
+LANGUAGE plpgsql
+AS $$
+DECLARE
+	asserted text := coalesce(description, format('A late holder should be refused by table %s, whichever way it comes', target));
+	failures text;
+	refused bigint;
+BEGIN
+	IF to_regclass(target) IS NULL THEN
+		RETURN _fence_verdict(false, asserted, _fence_absence(target));
+	END IF;
+	BEGIN
+		SELECT count(*) FILTER (WHERE d.verdict = 'refused'),
+			string_agg(format(E'    %s: %s\n        %s', d.path,
+				CASE d.verdict WHEN 'accepted' THEN 'a stale write passed'
+					WHEN 'ignored' THEN 'no row was written, and no error told the late holder'
+					ELSE format('something else than the fence stopped it: %s: %s', d.code, d.message) END,
+				d.statement), E'\n') FILTER (WHERE d.verdict NOT IN ('refused', 'skipped'))
+		INTO refused, failures
+		FROM lockfence.drill(to_regclass(target), key, changes) d;
+	EXCEPTION WHEN OTHERS THEN
+		failures := format(E'    the drill could not be played: %s: %s', SQLSTATE, SQLERRM);
+	END;
+	RETURN _fence_verdict(failures IS NULL AND refused > 0, asserted, concat(failures,
+		E'\n', coalesce(_fence_finding_text(to_regclass(target)), '    lockfence.verify() finds nothing')));
+END
+$$;
+COMMENT ON FUNCTION survives_zombie(text, jsonb, jsonb, text) IS
+'asserts that lockfence.drill() refuses a late holder on every path; the diagnostics are the statements that passed, and what lockfence.verify() finds. Example: survives_zombie(''batch'', ''{"batch_id": 9921}'', ''{"state": "settled"}'')';
+
 -- ---------------------------------------------------------------- marks
 
 CREATE FUNCTION mark_is(resource text, token bigint, description text DEFAULT NULL)

@@ -1,4 +1,4 @@
--- fence_is_intact(), fences_are_intact(), and each way in which a fence is damaged
+-- fence_is_intact(), fences_are_intact(), survives_zombie(), and each way in which a fence is damaged
 SET client_min_messages = warning;
 BEGIN;
 CREATE EXTENSION IF NOT EXISTS lockfence_pgtap CASCADE;
@@ -18,29 +18,29 @@ BEGIN
 END
 $$;
 
-CREATE TABLE damage (name text, kind text, act text, code text, lets_pass boolean);
+CREATE TABLE damage (name text, kind text, act text, code text, lets_pass boolean, survives boolean);
 INSERT INTO damage VALUES
-	('removed', 'template', 'DROP TRIGGER "~lockfence_row" ON %I', 'guard_missing', true),
-	('removed', 'constant', 'DROP TRIGGER "~lockfence_statement" ON %I', 'guard_missing', true),
-	('detached', 'row', 'SELECT lockfence.detach(%L)', 'guard_missing', true),
-	('detached', 'constant', 'SELECT lockfence.detach(%L)', 'guard_missing', true),
+	('removed', 'template', 'DROP TRIGGER "~lockfence_row" ON %I', 'guard_missing', true, false),
+	('removed', 'constant', 'DROP TRIGGER "~lockfence_statement" ON %I', 'guard_missing', true, false),
+	('detached', 'row', 'SELECT lockfence.detach(%L)', 'guard_missing', true, false),
+	('detached', 'constant', 'SELECT lockfence.detach(%L)', 'guard_missing', true, false),
 	('disabled', 'row', 'ALTER TABLE %I DISABLE TRIGGER "~lockfence_row"; ALTER TABLE %1$I_0 DISABLE TRIGGER "~lockfence_row"',
-		'guard_disabled', true),
-	('disabled', 'constant', 'ALTER TABLE %I DISABLE TRIGGER ALL', 'guard_disabled', true),
+		'guard_disabled', true, false),
+	('disabled', 'constant', 'ALTER TABLE %I DISABLE TRIGGER ALL', 'guard_disabled', true, false),
 	('replica', 'template', 'ALTER TABLE %I ENABLE REPLICA TRIGGER "~lockfence_row"; ALTER TABLE %1$I_0 ENABLE REPLICA TRIGGER "~lockfence_row"',
-		'guard_not_always', true),
-	('origin', 'template', 'ALTER TABLE %I_0 ENABLE TRIGGER ALL', 'guard_not_always', false),
-	('origin', 'constant', 'ALTER TABLE %I ENABLE TRIGGER USER', 'guard_not_always', false),
+		'guard_not_always', true, false),
+	('origin', 'template', 'ALTER TABLE %I ENABLE TRIGGER ALL; ALTER TABLE %1$I_0 ENABLE TRIGGER ALL', 'guard_not_always', false, false),
+	('origin', 'constant', 'ALTER TABLE %I ENABLE TRIGGER USER', 'guard_not_always', false, false),
 	('altered_when', 'constant', 'DROP TRIGGER "~lockfence_statement" ON %I;
 		CREATE TRIGGER "~lockfence_statement" BEFORE INSERT OR UPDATE OR DELETE ON %1$I WHEN (false)
-		EXECUTE FUNCTION lockfence.guard_statement(''resource=%1$s'')', 'guard_when', true),
+		EXECUTE FUNCTION lockfence.guard_statement(''resource=%1$s'')', 'guard_when', true, false),
 	('altered_settings', 'template', 'DROP TRIGGER "~lockfence_row" ON %I;
 		CREATE TRIGGER "~lockfence_row" BEFORE INSERT OR UPDATE OR DELETE ON %1$I FOR EACH ROW
-		EXECUTE FUNCTION lockfence.guard_row(''resource=%1$s:{id}'', ''enforcement=advisory'')', 'guard_altered', true),
+		EXECUTE FUNCTION lockfence.guard_row(''resource=%1$s:{id}'', ''enforcement=advisory'')', 'guard_altered', true, false),
 	('later_trigger', 'row', 'CREATE TRIGGER "~~" BEFORE UPDATE ON %I FOR EACH ROW
-		EXECUTE FUNCTION suppress_redundant_updates_trigger()', 'later_trigger', false),
-	('new_partition', 'constant', 'CREATE TABLE %I_1 PARTITION OF %1$I FOR VALUES FROM (100) TO (200)', 'unfenced_leaf', false),
-	('new_partition', 'template', 'CREATE TABLE %I_1 PARTITION OF %1$I FOR VALUES FROM (100) TO (200)', 'guard_missing', false);
+		EXECUTE FUNCTION suppress_redundant_updates_trigger()', 'later_trigger', false, true),
+	('new_partition', 'constant', 'CREATE TABLE %I_1 PARTITION OF %1$I FOR VALUES FROM (100) TO (200)', 'unfenced_leaf', false, true),
+	('new_partition', 'template', 'CREATE TABLE %I_1 PARTITION OF %1$I FOR VALUES FROM (100) TO (200)', 'guard_missing', false, true);
 
 CREATE FUNCTION harm(d damage) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
@@ -52,21 +52,36 @@ BEGIN
 	RETURN QUERY SELECT * FROM check_test(fence_is_intact(name), true, name || ', whole: fence_is_intact',
 		format('The fence of table %s should be intact', name), '');
 	RETURN QUERY SELECT * FROM check_test(refuses_stale(write, resource, 42), true, name || ', whole: refuses_stale', NULL, '');
+	RETURN QUERY SELECT * FROM check_test(survives_zombie(name, '{"id": 1}', '{"state": "late"}'), true,
+		name || ', whole: survives_zombie', format('A late holder should be refused by table %s, whichever way it comes', name), '');
 	EXECUTE format(d.act, name);
 	RETURN QUERY SELECT * FROM check_test(fence_is_intact(name), false, name || ': fence_is_intact', NULL,
 		' *error: ' || d.code || ': .*\n *mend it:  ', true);
 	RETURN QUERY SELECT * FROM check_test(refuses_stale(write, resource, 42), NOT d.lets_pass, name || ': refuses_stale', NULL,
 		CASE WHEN d.lets_pass THEN 'caught: no exception' ELSE '^$' END, true);
+	RETURN QUERY SELECT * FROM check_test(survives_zombie(name, '{"id": 1}', '{"state": "late"}'), d.survives,
+		name || ': survives_zombie', NULL, CASE WHEN d.survives THEN '^$'
+			ELSE ' *UPDATE.*: a stale write passed\n *UPDATE .*error: ' || d.code END, true);
 END
 $$;
 
-SELECT plan(134);
+SELECT plan(212);
 SELECT harm(d) FROM damage d;
 
 SELECT * FROM check_test(fence_is_intact('absent'), false, 'fence_is_intact(absent)', NULL, '    table absent does not exist');
 SELECT * FROM check_test(fences_are_intact(), false, 'fences_are_intact(damaged)',
 	'Every fence of the database should be intact', 'error: guard_disabled: .*error: guard_not_always: ', true);
 SELECT * FROM check_test(fences_are_intact('all of them'), false, 'fences_are_intact(description)', 'all of them');
+SELECT * FROM check_test(survives_zombie('absent', '{"id": 1}', '{"state": "late"}', 'no table'), false,
+	'survives_zombie(absent)', 'no table', '    table absent does not exist');
+SELECT * FROM check_test(survives_zombie('replica_template', '{"id": 2}', '{"state": "late"}'), false,
+	'survives_zombie(no row)', NULL, 'the drill could not be played: P0002: the drill found no row', true);
+
+-- the row is in a partition that the fence does not reach
+INSERT INTO new_partition_constant_1 VALUES (100, 'new');
+SELECT * FROM check_test(survives_zombie('new_partition_constant', '{"id": 100}', '{"state": "late"}'), false,
+	'survives_zombie(new partition)', NULL, '^    UPDATE of the partition: a stale write passed\n.*unfenced_leaf', true);
+
 -- each finding comes with the statement that mends it
 DO $$
 DECLARE
@@ -78,5 +93,6 @@ BEGIN
 END
 $$;
 SELECT fence_is_intact('new_partition_constant', 'Mended as the diagnostics said');
+SELECT survives_zombie('new_partition_constant', '{"id": 100}', '{"state": "late"}', 'and it holds');
 SELECT * FROM finish();
 ROLLBACK;
