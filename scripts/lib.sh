@@ -177,6 +177,12 @@ start_cluster() {
 	die 'the server does not start'
 }
 
+# restart_cluster ['SETTING=VALUE'...]: with these settings on top.
+restart_cluster() {
+	as_user env "${SERVER_ENV[@]-_=}" pg_ctl -s -w -D "$PGDATA" -l "$WORK/server.log" \
+		-o "-p $PGPORT $(printf -- '-c %s ' "$@")" restart
+}
+
 stop_cluster() {
 	[ -n "$PGDATA" ] && [ -f "$PGDATA/postmaster.pid" ] || return 0
 	as_user pg_ctl -s -w -D "$PGDATA" -m immediate stop

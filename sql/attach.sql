@@ -65,9 +65,11 @@ SELECT lockfence.detach('big');
 CREATE FUNCTION knows(resource text, token bigint) RETURNS boolean LANGUAGE sql AS 'SELECT true';
 SELECT lockfence.attach('big', 'attach:{id}', 'token', accept => 'presented', enforcement => 'advisory',
 	missing => 'allow', validator => 'knows(text, bigint)');
-SELECT replace(encode(tgargs, 'escape'), '\000', ' | ') AS arguments
+SELECT regexp_replace(replace(encode(tgargs, 'escape'), '\000', ' | '), '\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ', 'TIME') AS arguments
 FROM pg_trigger WHERE tgrelid = 'big'::regclass AND tgname LIKE '~%' ORDER BY tgname;
-SELECT * FROM lockfence.fences WHERE target = 'big'::regclass;
+SELECT target, kind, resource, token_column, accept, enforcement, missing, repeat, validator,
+	advisory_since BETWEEN now() - interval '1 hour' AND now() AS since, inherited, triggers
+FROM lockfence.fences WHERE target = 'big'::regclass;
 SELECT lockfence.detach('big');
 SELECT lockfence.attach('big', 'attach:{id}', repeat => 'reject');
 SELECT kind, token_column, accept, enforcement, missing, repeat, validator

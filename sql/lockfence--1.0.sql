@@ -208,7 +208,8 @@ FROM PUBLIC;
 CREATE FUNCTION lockfence.fence_settings(
 	arguments bytea,
 	OUT resource text, OUT token_column text, OUT accept text, OUT enforcement text,
-	OUT missing text, OUT repeat text, OUT validator regprocedure)
+	OUT missing text, OUT repeat text, OUT validator regprocedure,
+	OUT advisory_since timestamp with time zone)
 LANGUAGE c STABLE STRICT
 AS 'MODULE_PATHNAME', 'lockfence_fence_settings';
 COMMENT ON FUNCTION lockfence.fence_settings(bytea) IS
@@ -249,12 +250,14 @@ COMMENT ON FUNCTION lockfence._family(regclass) IS
 CREATE FUNCTION lockfence._settings(
 	arguments bytea,
 	OUT resource text, OUT token_column text, OUT accept text, OUT enforcement text,
-	OUT missing text, OUT repeat text, OUT validator regprocedure)
+	OUT missing text, OUT repeat text, OUT validator regprocedure,
+	OUT advisory_since timestamp with time zone)
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-	SELECT s.* INTO resource, token_column, accept, enforcement, missing, repeat, validator
+	SELECT s.* INTO resource, token_column, accept, enforcement, missing, repeat, validator,
+		advisory_since
 	FROM lockfence.fence_settings(arguments) s;
 EXCEPTION WHEN OTHERS THEN
 	NULL;
@@ -273,6 +276,7 @@ SELECT c.oid::pg_catalog.regclass AS target,
 		ELSE 'template'
 	END AS kind,
 	s.resource, s.token_column, s.accept, s.enforcement, s.missing, s.repeat, s.validator,
+	s.advisory_since,
 	EXISTS (
 		SELECT FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_trigger p
 			ON p.tgrelid OPERATOR(pg_catalog.=) i.inhparent
@@ -514,7 +518,9 @@ AS $$
 				CASE WHEN p.proargtypes[1] = 'bigint'::regtype THEN 'pg_catalog.int8'
 					ELSE 'lockfence.fence_token' END)
 			FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
-			WHERE p.oid = validator))
+			WHERE p.oid = validator)),
+		(8, 'advisory_since', CASE enforcement WHEN 'advisory' THEN
+			to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') END)
 	) AS a (place, setting, value)
 	WHERE a.value IS NOT NULL
 $$;
@@ -914,6 +920,78 @@ REVOKE ALL ON FUNCTION
 	lockfence.prune(interval),
 	lockfence.reconcile(regclass)
 FROM PUBLIC;
+
+-- ---------------------------------------------------------------- statistics
+
+CREATE FUNCTION lockfence._stats(
+	OUT database oid, OUT relid oid, OUT accepted bigint, OUT advanced bigint, OUT stale bigint,
+	OUT missing bigint, OUT invalid bigint, OUT unknown_epoch bigint, OUT conflicting bigint,
+	OUT unvalidated bigint, OUT unfenceable bigint, OUT unprotected bigint, OUT advisory bigint,
+	OUT advisory_stale bigint, OUT bypassed bigint, OUT preempted bigint,
+	OUT validator_calls bigint, OUT validator_failures bigint, OUT log_suppressed bigint,
+	OUT last_used timestamp with time zone)
+RETURNS SETOF record
+LANGUAGE c VOLATILE ROWS 100
+AS 'MODULE_PATHNAME', 'lockfence_stats_rows';
+COMMENT ON FUNCTION lockfence._stats() IS
+'the counters of every table of every database that has any; no rows without shared memory';
+
+CREATE FUNCTION lockfence._refusals(
+	OUT number bigint, OUT at timestamp with time zone, OUT database oid, OUT relid oid,
+	OUT code text, OUT advisory boolean, OUT resource text, OUT token bigint, OUT mark bigint,
+	OUT role oid, OUT application_name text, OUT client_addr text, OUT pid integer)
+RETURNS SETOF record
+LANGUAGE c VOLATILE ROWS 100
+AS 'MODULE_PATHNAME', 'lockfence_refusal_rows';
+COMMENT ON FUNCTION lockfence._refusals() IS
+'the last refusals of every database; no rows without shared memory';
+
+CREATE FUNCTION lockfence.stats_info(
+	OUT available boolean, OUT max_tables bigint, OUT tables bigint, OUT evicted bigint,
+	OUT max_refusals bigint, OUT refusals bigint, OUT overwritten bigint,
+	OUT stats_reset timestamp with time zone)
+LANGUAGE c VOLATILE
+AS 'MODULE_PATHNAME', 'lockfence_stats_info';
+COMMENT ON FUNCTION lockfence.stats_info() IS
+'whether there is shared memory for statistics; for how many tables, how many have counters and how many gave way to others; how many refusals are kept, were recorded and were overwritten; and since when';
+
+CREATE FUNCTION lockfence.stats_reset()
+RETURNS void
+LANGUAGE c VOLATILE
+AS 'MODULE_PATHNAME', 'lockfence_stats_reset';
+COMMENT ON FUNCTION lockfence.stats_reset() IS
+'sets every counter of every database to 0 and forgets the last refusals';
+
+CREATE VIEW lockfence.stats AS
+SELECT c.oid::pg_catalog.regclass AS target,
+	s.accepted, s.advanced, s.stale, s.missing, s.invalid, s.unknown_epoch, s.conflicting,
+	s.unvalidated, s.unfenceable, s.unprotected, s.advisory, s.advisory_stale, s.bypassed, s.preempted,
+	s.validator_calls, s.validator_failures, s.log_suppressed, s.last_used
+FROM lockfence._stats() s
+	JOIN pg_catalog.pg_database d ON d.oid OPERATOR(pg_catalog.=) s.database
+	LEFT JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) s.relid
+WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()
+	AND (s.relid OPERATOR(pg_catalog.=) 0 OR c.oid IS NOT NULL);
+COMMENT ON VIEW lockfence.stats IS
+'what the fences of this database have decided, by table; a null target counts present(). Survives rollback, not a restart';
+
+CREATE VIEW lockfence.refusals AS
+SELECT r.number, r.at, d.datname AS database,
+	CASE WHEN d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()
+		THEN nullif(r.relid, 0)::pg_catalog.regclass END AS target,
+	r.code, r.advisory, r.resource, r.token, r.mark, a.rolname AS role, r.application_name,
+	r.client_addr, r.pid
+FROM lockfence._refusals() r
+	LEFT JOIN pg_catalog.pg_database d ON d.oid OPERATOR(pg_catalog.=) r.database
+	LEFT JOIN pg_catalog.pg_roles a ON a.oid OPERATOR(pg_catalog.=) r.role
+ORDER BY r.number DESC;
+COMMENT ON VIEW lockfence.refusals IS
+'the last refusals of all databases, newest first: when, where, for which resource, the token presented, the mark it met, and who';
+
+REVOKE ALL ON FUNCTION lockfence._refusals(), lockfence.stats_reset() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION lockfence._refusals() TO pg_monitor;
+GRANT SELECT ON lockfence.stats TO PUBLIC;
+GRANT SELECT ON lockfence.refusals TO pg_monitor;
 
 -- ---------------------------------------------------------------- verification
 
@@ -2137,6 +2215,20 @@ $$;
 COMMENT ON FUNCTION lockfence._verify_settings() IS
 'findings of verify(): settings in force that switch guards off';
 
+CREATE FUNCTION lockfence._verify_statistics()
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 1
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT NULL::regclass, 'info', 'statistics_unavailable',
+		'There is no shared memory for statistics: refusals leave no trace but the server''s log.',
+		E'-- Preload the library: add it to this setting, and restart the server.\nSHOW shared_preload_libraries;'
+	FROM lockfence.stats_info() i
+	WHERE NOT i.available
+$$;
+COMMENT ON FUNCTION lockfence._verify_statistics() IS
+'findings of verify(): nothing is counted';
+
 CREATE FUNCTION lockfence._verify_tables(tables regclass[])
 RETURNS SETOF lockfence._finding
 LANGUAGE plpgsql STABLE ROWS 10
@@ -2186,6 +2278,7 @@ AS $$
 		UNION ALL SELECT 7, v.* FROM lockfence._verify_token_type() v
 		UNION ALL SELECT 8, v.* FROM lockfence._verify_parameter_grants() v
 		UNION ALL SELECT 9, v.* FROM lockfence._verify_settings() v
+		UNION ALL SELECT 10, v.* FROM lockfence._verify_statistics() v
 	) AS f (subject, target, severity, code, problem, remedy)
 	ORDER BY f.subject, f.code, f.problem
 $$;

@@ -30,6 +30,27 @@
 #define HASH_STRINGS 0
 #endif
 
+/*
+ * 17 brought shared memory that needs no preloading; 19 added an argument to
+ * it.  Before, it is asked for at preload, since 15 in a hook.
+ */
+#if PG_VERSION_NUM >= 170000
+#include "storage/dsm_registry.h"
+#define LOCKFENCE_HAS_DSM_REGISTRY
+#endif
+#if PG_VERSION_NUM >= 190000
+#define LOCKFENCE_NAMED_SEGMENT(name, size, init, found) \
+	GetNamedDSMSegment(name, size, init, found, NULL)
+#define LOCKFENCE_SEGMENT_INIT_ARGS void *segment, void *arg
+#else
+#define LOCKFENCE_NAMED_SEGMENT(name, size, init, found) \
+	GetNamedDSMSegment(name, size, init, found)
+#define LOCKFENCE_SEGMENT_INIT_ARGS void *segment
+#endif
+#if PG_VERSION_NUM >= 150000
+#define LOCKFENCE_HAS_SHMEM_REQUEST_HOOK
+#endif
+
 /* 16 renamed the look at a backend's status. */
 #if PG_VERSION_NUM < 160000
 #define pgstat_get_local_beentry_by_index(index) pgstat_fetch_stat_local_beentry(index)

@@ -293,6 +293,7 @@ end_holder(int pid, bool terminate, const FenceCheck *check, const char *why)
 								   Int64GetDatum(0));
 	else
 		(void) DirectFunctionCall1(pg_cancel_backend, Int32GetDatum(pid));
+	lockfence_count(check->write.rel, LOCKFENCE_PREEMPTED);
 	return true;
 }
 

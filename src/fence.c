@@ -93,7 +93,17 @@ ask_validator(const FenceCheck *check)
 	fcinfo->args[0].isnull = false;
 	fcinfo->args[1].value = Int64GetDatum(check->token);
 	fcinfo->args[1].isnull = false;
-	valid = FunctionCallInvoke(fcinfo);
+	lockfence_count(check->write.rel, LOCKFENCE_VALIDATOR_CALLS);
+	PG_TRY();
+	{
+		valid = FunctionCallInvoke(fcinfo);
+	}
+	PG_CATCH();
+	{
+		lockfence_count(check->write.rel, LOCKFENCE_VALIDATOR_FAILURES);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
 	if (!fcinfo->isnull && DatumGetBool(valid))
 		return true;
 	lockfence_refuse_unvalidated(&check->write, check->token, check->validator);
@@ -129,8 +139,32 @@ hold_mark(MarkScan *scan, const LOCKTAG *tag, const FenceCheck *check)
 		lockfence_unlock_shared(tag);
 	if (!held)
 		return START_OVER;
+	if (!by_tuple && !scan->own && lockfence_mark_is_guarded(scan))
+		lockfence_cache_put(check->write.resource, check->token, scan->generation);
 	remember(check, scan->own, !by_tuple);
 	return ACCEPTED;
+}
+
+/*
+ * The same, where the cache tells that the mark equals the token: the lock
+ * alone is then to be taken, and the cache to be asked again under it.
+ */
+static bool
+hold_cached_mark(const LOCKTAG *tag, const FenceCheck *check)
+{
+	const char *resource = check->write.resource;
+
+	if (check->single_use || lockfence_held_locks() >= lockfence_max_resource_locks ||
+		lockfence_cache_find(resource) != check->token)
+		return false;
+	lockfence_lock_shared(tag);
+	if (lockfence_cache_find(resource) != check->token)
+	{
+		lockfence_unlock_shared(tag);
+		return false;
+	}
+	remember(check, false, true);
+	return true;
 }
 
 /* Is it certain, under the exclusive lock, that the scan shows the mark? */
@@ -192,7 +226,10 @@ advance_mark(MarkScan *scan, const LOCKTAG *tag, const FenceCheck *check)
 	Verdict		verdict = lock_and_write_mark(scan, tag, check);
 
 	if (verdict == ACCEPTED)
+	{
 		remember(check, true, false);
+		lockfence_count(check->write.rel, LOCKFENCE_ADVANCED);
+	}
 	else if (verdict == REFUSED)
 	{
 		const char *name;
@@ -277,6 +314,8 @@ lockfence_check_and_advance(const FenceCheck *check, FenceToken *previous)
 		return false;
 
 	lockfence_set_resource_tag(&tag, check->write.resource);
+	if (hold_cached_mark(&tag, check))
+		return true;
 	do
 	{
 		verdict = attempt(&tag, check, asked, previous);
@@ -335,7 +374,8 @@ lockfence_present(PG_FUNCTION_ARGS)
 	check.token = PG_GETARG_INT64(1);
 	PreventCommandDuringRecovery("lockfence.present()");
 
-	(void) lockfence_check_and_advance(&check, &previous);
+	if (lockfence_check_and_advance(&check, &previous))
+		lockfence_count(NULL, LOCKFENCE_ACCEPTED);
 	if (previous == 0)
 		PG_RETURN_NULL();
 	PG_RETURN_INT64(previous);

@@ -62,6 +62,7 @@ is_bypassed(Relation rel)
 {
 	if (!lockfence_bypass)
 		return false;
+	lockfence_count(rel, LOCKFENCE_BYPASSED);
 	if (lockfence_first_bypass(RelationGetRelid(rel)))
 		ereport(LOG,
 				(errmsg("fence of table \"%s\" is bypassed",
@@ -175,7 +176,9 @@ missing_hint(const Fence *fence, bool sets_columns)
 static void
 settle_missing(const Fence *fence, const FencedWrite *write, bool sets_columns)
 {
-	if (!fence->missing_allowed)
+	if (fence->missing_allowed)
+		lockfence_count(write->rel, LOCKFENCE_UNPROTECTED);
+	else
 		lockfence_refuse_missing(write, missing_hint(fence, sets_columns));
 }
 
@@ -201,7 +204,10 @@ check_named(const RowGuard *guard, const char *resource, FenceToken stored)
 		return 0;
 	}
 	check.token = token;
-	return lockfence_check_and_advance(&check, &previous) ? token : 0;
+	if (!lockfence_check_and_advance(&check, &previous))
+		return 0;
+	lockfence_count(guard->rel, LOCKFENCE_ACCEPTED);
+	return token;
 }
 
 /* Is the version of the row that the guard looks at this transaction's own? */
@@ -231,7 +237,11 @@ compare_with_row(const RowGuard *guard, const FencedWrite *write,
 		return false;
 	}
 	if (token > mark)
+	{
 		ForceSyncCommit();
+		lockfence_count(guard->rel, LOCKFENCE_ADVANCED);
+	}
+	lockfence_count(guard->rel, LOCKFENCE_ACCEPTED);
 	return true;
 }
 
@@ -438,8 +448,8 @@ check_constant(Relation rel, const Fence *fence)
 		return;
 	if (check.token == 0)
 		settle_missing(fence, &check.write, false);
-	else
-		(void) lockfence_check_and_advance(&check, &previous);
+	else if (lockfence_check_and_advance(&check, &previous))
+		lockfence_count(rel, LOCKFENCE_ACCEPTED);
 }
 
 /* BEFORE INSERT OR UPDATE OR DELETE FOR EACH STATEMENT */

@@ -18,7 +18,6 @@
 #include "common/hashfn.h"
 #include "funcapi.h"
 #include "lockfence.h"
-#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/tuplestore.h"
@@ -305,27 +304,6 @@ lockfence_present_ambient(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* Prepare to return a set of rows at once. */
-static void
-begin_rows(FunctionCallInfo fcinfo)
-{
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	MemoryContext old;
-
-	if (rsinfo == NULL || !IsA(rsinfo, ReturnSetInfo) ||
-		!(rsinfo->allowedModes & SFRM_Materialize))
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("set-valued function called in context that cannot accept a set")));
-
-	old = MemoryContextSwitchTo(rsinfo->econtext->ecxt_per_query_memory);
-	if (get_call_result_type(fcinfo, NULL, &rsinfo->setDesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
-	rsinfo->returnMode = SFRM_Materialize;
-	rsinfo->setResult = tuplestore_begin_heap(true, false, work_mem);
-	MemoryContextSwitchTo(old);
-}
-
 /* Add one row of presented(). */
 static void
 put_presented(ReturnSetInfo *rsinfo, const char *resource, FenceToken token)
@@ -344,7 +322,7 @@ lockfence_presented(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 
-	begin_rows(fcinfo);
+	lockfence_begin_rows(fcinfo);
 	if (ambient != 0)
 		put_presented(rsinfo, NULL, ambient);
 	if (memo != NULL)

@@ -36,7 +36,6 @@ define_settings(void)
 							"Past that number it locks the marks' tuples instead, which fills no lock table.",
 							&lockfence_max_resource_locks, 64, 0, INT_MAX,
 							PGC_USERSET, 0, NULL, NULL, NULL);
-	MarkGUCPrefixReserved("lockfence");
 }
 
 void
@@ -48,4 +47,9 @@ _PG_init(void)
 	lockfence_holder_init();
 	lockfence_trigarg_init();
 	lockfence_guarded_init();
+	lockfence_stats_init();
+	lockfence_refusals_init();
+	lockfence_cache_init();
+	lockfence_shmem_init();
+	MarkGUCPrefixReserved("lockfence");
 }

@@ -5,10 +5,13 @@
 #ifndef LOCKFENCE_H
 #define LOCKFENCE_H
 
+#include "datatype/timestamp.h"
 #include "executor/tuptable.h"
 #include "fmgr.h"
+#include "port/atomics.h"
 #include "storage/itemptr.h"
 #include "storage/lock.h"
+#include "utils/guc.h"
 #include "utils/rel.h"
 
 /* The schema that holds every object of the extension; fixed. */
@@ -83,11 +86,14 @@ typedef struct MarkScan
 	bool		of_command;		/* ... of its current command */
 	FenceToken	token;
 	ItemPointerData tid;
+	uint64		generation;		/* of the cache, before the read */
 	TransactionId changing;		/* another transaction changes the mark */
 	FenceToken	pending;		/* ... to this token; 0: removes it */
 } MarkScan;
 
 extern Oid	lockfence_relation_oid(const char *name);
+extern Oid	lockfence_mark_relid(void);
+extern bool lockfence_mark_is_guarded(const MarkScan *scan);
 extern void lockfence_mark_begin(MarkScan *scan, const char *resource);
 extern bool lockfence_mark_unchanged(MarkScan *scan);
 extern bool lockfence_mark_lock_tuple(MarkScan *scan);
@@ -154,6 +160,7 @@ typedef struct Fence
 	char	   *token_column;	/* NULL: none */
 	bool		presented_only; /* the column is no proof */
 	bool		advisory;
+	TimestampTz advisory_since; /* 0: not told */
 	bool		missing_allowed;
 	bool		single_use;
 	Oid			validator;
@@ -181,6 +188,9 @@ extern void lockfence_trigarg_init(void);
 /* guarded.c */
 extern void lockfence_guarded_init(void);
 
+/* rows.c */
+extern void lockfence_begin_rows(FunctionCallInfo fcinfo);
+
 /* refuse.c: one function a refusal; each returns only on an advisory fence */
 extern void lockfence_refuse_stale(const FencedWrite *write, FenceToken token,
 								   FenceToken mark, const char *mark_name);
@@ -199,6 +209,94 @@ extern void lockfence_refuse_unvalidated(const FencedWrite *write,
 										 FenceToken token, Oid validator);
 extern void lockfence_refuse_truncate(const FencedWrite *write);
 
+/* shmem.c: shared memory, in pieces */
+typedef enum LockfencePiece
+{
+	LOCKFENCE_SHARED_VERSION,	/* the first */
+	LOCKFENCE_SHARED_STATS,
+	LOCKFENCE_SHARED_REFUSALS,
+	LOCKFENCE_SHARED_CACHE
+} LockfencePiece;
+
+extern Size lockfence_version_size(void);
+extern void lockfence_version_init_memory(void *version);
+extern GucContext lockfence_size_context(void);
+extern void *lockfence_shared_memory(LockfencePiece piece);
+extern void lockfence_shmem_init(void);
+
+/* cache.c: committed marks, in shared memory */
+extern uint64 lockfence_cache_generation(void);
+extern FenceToken lockfence_cache_find(const char *resource);
+extern void lockfence_cache_put(const char *resource, FenceToken token,
+								uint64 generation);
+extern void lockfence_cache_drop(const char *resource);
+extern void lockfence_cache_flush(void);
+extern void lockfence_cache_init(void);
+extern Size lockfence_cache_size(void);
+extern void lockfence_cache_init_memory(void *memory);
+
+/* stats.c: counters, in shared memory; in the order of the columns of _stats() */
+typedef enum LockfenceCounter
+{
+	LOCKFENCE_ACCEPTED,			/* writes let pass by their token */
+	LOCKFENCE_ADVANCED,			/* ... that raised a mark */
+	LOCKFENCE_STALE,			/* LF001 */
+	LOCKFENCE_MISSING,			/* LF002 */
+	LOCKFENCE_INVALID,			/* LF003 */
+	LOCKFENCE_UNKNOWN_EPOCH,	/* LF004 */
+	LOCKFENCE_CONFLICTING,		/* LF006 */
+	LOCKFENCE_UNVALIDATED,		/* LF007 */
+	LOCKFENCE_UNFENCEABLE,		/* LF009 */
+	LOCKFENCE_UNPROTECTED,		/* no token, and the fence allows it */
+	LOCKFENCE_ADVISORY,			/* refusals that were only reported */
+	LOCKFENCE_ADVISORY_STALE,	/* ... of stale tokens */
+	LOCKFENCE_BYPASSED,			/* under lockfence.bypass */
+	LOCKFENCE_PREEMPTED,		/* holders ended for an advance */
+	LOCKFENCE_VALIDATOR_CALLS,
+	LOCKFENCE_VALIDATOR_FAILURES,
+	LOCKFENCE_NCOUNTERS
+} LockfenceCounter;
+
+/* How many refusals of a table were logged of late. */
+typedef struct LogWindow
+{
+	pg_atomic_uint64 start;		/* a timestamp */
+	pg_atomic_uint64 logged;	/* since then, or held back */
+	pg_atomic_uint64 suppressed;	/* since the last line */
+} LogWindow;
+
+extern void lockfence_stats_init(void);
+extern Size lockfence_stats_size(void);
+extern void lockfence_stats_init_memory(void *memory);
+extern bool lockfence_tracks(void);
+extern void lockfence_count(Relation rel, LockfenceCounter counter);
+extern LogWindow *lockfence_log_window(Relation rel);
+
+/* refusals.c: the ring of the last refusals, and the log */
+typedef struct Refusal
+{
+	LockfenceCounter counter;	/* which refusal */
+	int			sqlstate;
+	const char *resource;
+	FenceToken	token;			/* presented; 0: none */
+	FenceToken	mark;			/* what it was compared with; 0: nothing */
+} Refusal;
+
+typedef struct RefusalTotals
+{
+	int64		room;			/* how many are kept */
+	int64		recorded;
+	int64		overwritten;
+} RefusalTotals;
+
+extern void lockfence_refusals_init(void);
+extern Size lockfence_refusals_size(void);
+extern void lockfence_refusals_init_memory(void *memory);
+extern void lockfence_record_refusal(const FencedWrite *write, const Refusal *refusal);
+extern RefusalTotals lockfence_refusal_totals(void);
+extern void lockfence_forget_refusals(void);
+
+#define ERRCODE_CLASS_LOCKFENCE MAKE_SQLSTATE('L', 'F', '0', '0', '0')
 #define LOCKFENCE_ERRCODE(n) MAKE_SQLSTATE('L', 'F', '0', '0', n)
 #define ERRCODE_STALE_FENCE_TOKEN		LOCKFENCE_ERRCODE('1')
 #define ERRCODE_MISSING_FENCE_TOKEN		LOCKFENCE_ERRCODE('2')

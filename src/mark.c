@@ -26,6 +26,7 @@
 #include "access/xact.h"
 #include "catalog/indexing.h"
 #include "catalog/namespace.h"
+#include "commands/trigger.h"
 #include "lockfence.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
@@ -46,12 +47,18 @@
 static Oid	mark_relid = InvalidOid;
 static Oid	mark_index = InvalidOid;
 
-/* A relcache entry has changed: look the table up again if it was ours. */
+/*
+ * A relcache entry has changed: if it was ours, look the table up again, and
+ * trust no cached mark.
+ */
 static void
 forget_mark_relation(Datum arg, Oid relid)
 {
 	if (relid == mark_relid || relid == mark_index || !OidIsValid(relid))
+	{
 		mark_relid = mark_index = InvalidOid;
+		lockfence_cache_flush();
+	}
 }
 
 /* Called once a backend. */
@@ -77,13 +84,10 @@ lockfence_relation_oid(const char *name)
 	return relid;
 }
 
-/* Open the mark table and begin to scan it for one resource. */
+/* Look the table of marks and its index up, unless we know them. */
 static void
-begin_scan(MarkScan *scan, Snapshot snapshot)
+find_mark_relation(void)
 {
-	ScanKeyData key;
-	Oid			index;
-
 	if (!OidIsValid(mark_relid) || !OidIsValid(mark_index))
 	{
 		Oid			relid = lockfence_relation_oid("mark");
@@ -91,6 +95,38 @@ begin_scan(MarkScan *scan, Snapshot snapshot)
 		mark_index = lockfence_relation_oid("mark_pkey");
 		mark_relid = relid;
 	}
+}
+
+/* The table of marks. */
+Oid
+lockfence_mark_relid(void)
+{
+	find_mark_relation();
+	return mark_relid;
+}
+
+/* Is the trigger that turns DML on marks into ours sure to fire? */
+bool
+lockfence_mark_is_guarded(const MarkScan *scan)
+{
+	TriggerDesc *triggers = scan->rel->trigdesc;
+
+	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)
+	{
+		if (strcmp(triggers->triggers[i].tgname, "~lockfence_mark") == 0)
+			return triggers->triggers[i].tgenabled == TRIGGER_FIRES_ALWAYS;
+	}
+	return false;
+}
+
+/* Open the mark table and begin to scan it for one resource. */
+static void
+begin_scan(MarkScan *scan, Snapshot snapshot)
+{
+	ScanKeyData key;
+	Oid			index;
+
+	find_mark_relation();
 	/* opening the table may invalidate what we know of it */
 	index = mark_index;
 	scan->rel = table_open(mark_relid, AccessShareLock);
@@ -151,6 +187,7 @@ lockfence_mark_begin(MarkScan *scan, const char *resource)
 
 	memset(scan, 0, sizeof(*scan));
 	scan->resource = resource;
+	scan->generation = lockfence_cache_generation();
 	scan->dirty = palloc(sizeof(SnapshotData));
 	InitDirtySnapshot(*scan->dirty);
 	begin_scan(scan, scan->dirty);
@@ -262,6 +299,7 @@ lockfence_mark_write(MarkScan *scan, FenceToken token)
 	Relation	rel = table_open(RelationGetRelid(scan->rel), RowExclusiveLock);
 	HeapTuple	tuple = form_mark(scan, token);
 
+	lockfence_cache_drop(scan->resource);
 	/* a version of this very command could not be updated */
 	if (scan->of_command)
 		CommandCounterIncrement();
@@ -279,6 +317,7 @@ lockfence_mark_remove(MarkScan *scan)
 {
 	Relation	rel = table_open(RelationGetRelid(scan->rel), RowExclusiveLock);
 
+	lockfence_cache_drop(scan->resource);
 	if (scan->of_command)
 		CommandCounterIncrement();
 	CatalogTupleDelete(rel, &scan->tid);

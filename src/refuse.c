@@ -23,7 +23,7 @@
 static char *
 row_name(Relation rel, TupleTableSlot *row)
 {
-	const char *table = quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)),
+	char	   *table = quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)),
 												   RelationGetRelationName(rel));
 	Relation	index;
 	Datum		values[INDEX_MAX_KEYS];
@@ -31,7 +31,9 @@ row_name(Relation rel, TupleTableSlot *row)
 	char	   *key;
 
 	list_free(RelationGetIndexList(rel));	/* fills in rd_pkindex */
-	if (!OidIsValid(rel->rd_pkindex) || row == NULL)
+	if (row == NULL)
+		return table;
+	if (!OidIsValid(rel->rd_pkindex))
 		return psprintf("a row of %s", table);
 
 	index = index_open(rel->rd_pkindex, AccessShareLock);
@@ -47,6 +49,23 @@ resource_name(const FencedWrite *write)
 {
 	return write->resource || write->rel == NULL ? write->resource :
 		row_name(write->rel, write->row);
+}
+
+/* Count and keep a refusal.  An argument that is no token is of no resource. */
+static void
+record(const FencedWrite *write, LockfenceCounter counter, int sqlstate,
+	   FenceToken token, FenceToken mark)
+{
+	Refusal		refusal = {
+		.counter = counter,
+		.sqlstate = sqlstate,
+		.resource = resource_name(write),
+		.token = token,
+		.mark = mark
+	};
+
+	if (refusal.resource != NULL)
+		lockfence_record_refusal(write, &refusal);
 }
 
 /* How severe a refusal is to this write. */
@@ -77,6 +96,7 @@ void
 lockfence_refuse_stale(const FencedWrite *write, FenceToken token,
 					   FenceToken mark, const char *mark_name)
 {
+	record(write, LOCKFENCE_STALE, ERRCODE_STALE_FENCE_TOKEN, token, mark);
 	ereport(refusal_level(write),
 			(errcode(ERRCODE_STALE_FENCE_TOKEN),
 			 errmsg("stale fencing token for resource \"%s\"", resource_name(write)),
@@ -91,6 +111,7 @@ lockfence_refuse_stale(const FencedWrite *write, FenceToken token,
 void
 lockfence_refuse_repeated(const FencedWrite *write, FenceToken token)
 {
+	record(write, LOCKFENCE_STALE, ERRCODE_STALE_FENCE_TOKEN, token, token);
 	ereport(refusal_level(write),
 			(errcode(ERRCODE_STALE_FENCE_TOKEN),
 			 errmsg("fencing token for resource \"%s\" was already used",
@@ -105,6 +126,7 @@ lockfence_refuse_repeated(const FencedWrite *write, FenceToken token)
 void
 lockfence_refuse_old_epoch(const FencedWrite *write, FenceToken token, int epoch)
 {
+	record(write, LOCKFENCE_STALE, ERRCODE_STALE_FENCE_TOKEN, token, 0);
 	ereport(refusal_level(write),
 			(errcode(ERRCODE_STALE_FENCE_TOKEN),
 			 errmsg("stale fencing token for resource \"%s\"", resource_name(write)),
@@ -118,6 +140,7 @@ lockfence_refuse_old_epoch(const FencedWrite *write, FenceToken token, int epoch
 void
 lockfence_refuse_missing(const FencedWrite *write, const char *hint)
 {
+	record(write, LOCKFENCE_MISSING, ERRCODE_MISSING_FENCE_TOKEN, 0, 0);
 	ereport(refusal_level(write),
 			(errcode(ERRCODE_MISSING_FENCE_TOKEN),
 			 errmsg("no fencing token was presented for resource \"%s\"",
@@ -132,6 +155,7 @@ lockfence_refuse_missing(const FencedWrite *write, const char *hint)
 void
 lockfence_refuse_invalid(const FencedWrite *write, bool isnull, FenceToken token)
 {
+	record(write, LOCKFENCE_INVALID, ERRCODE_INVALID_FENCE_TOKEN, token, 0);
 	ereport(refusal_level(write),
 			(errcode(ERRCODE_INVALID_FENCE_TOKEN),
 			 isnull ? errmsg("a fencing token must not be null") :
@@ -148,6 +172,7 @@ lockfence_refuse_invalid(const FencedWrite *write, bool isnull, FenceToken token
 void
 lockfence_refuse_unknown_epoch(const FencedWrite *write, FenceToken token, int epoch)
 {
+	record(write, LOCKFENCE_UNKNOWN_EPOCH, ERRCODE_UNKNOWN_FENCE_EPOCH, token, 0);
 	ereport(refusal_level(write),
 			(errcode(ERRCODE_UNKNOWN_FENCE_EPOCH),
 			 errmsg("fencing token for resource \"%s\" is of an unknown epoch",
@@ -165,6 +190,7 @@ lockfence_refuse_conflicting(const FencedWrite *write,
 							 FenceToken token, const char *token_source,
 							 FenceToken other, const char *other_source)
 {
+	record(write, LOCKFENCE_CONFLICTING, ERRCODE_CONFLICTING_FENCE_TOKENS, token, other);
 	ereport(refusal_level(write),
 			(errcode(ERRCODE_CONFLICTING_FENCE_TOKENS),
 			 errmsg("conflicting fencing tokens for resource \"%s\"",
@@ -181,6 +207,7 @@ void
 lockfence_refuse_unvalidated(const FencedWrite *write, FenceToken token,
 							 Oid validator)
 {
+	record(write, LOCKFENCE_UNVALIDATED, ERRCODE_FENCE_TOKEN_REFUSED, token, 0);
 	ereport(refusal_level(write),
 			(errcode(ERRCODE_FENCE_TOKEN_REFUSED),
 			 errmsg("fencing token for resource \"%s\" was refused by its validator",
@@ -195,6 +222,7 @@ lockfence_refuse_unvalidated(const FencedWrite *write, FenceToken token,
 void
 lockfence_refuse_truncate(const FencedWrite *write)
 {
+	record(write, LOCKFENCE_UNFENCEABLE, ERRCODE_UNFENCEABLE_OPERATION, 0, 0);
 	ereport(refusal_level(write),
 			(errcode(ERRCODE_UNFENCEABLE_OPERATION),
 			 errmsg("cannot truncate fenced table \"%s\"",

@@ -120,6 +120,11 @@ parse_argument(Fence *fence, const char *argument)
 		fence->presented_only = second_word(argument, value, "any", "presented");
 	else if (strcmp(setting, "enforcement") == 0)
 		fence->advisory = second_word(argument, value, "fenced", "advisory");
+	else if (strcmp(setting, "advisory_since") == 0)
+		fence->advisory_since = DatumGetTimestampTz(DirectFunctionCall3(timestamptz_in,
+																		CStringGetDatum(value),
+																		ObjectIdGetDatum(InvalidOid),
+																		Int32GetDatum(-1)));
 	else if (strcmp(setting, "missing") == 0)
 		fence->missing_allowed = second_word(argument, value, "reject", "allow");
 	else if (strcmp(setting, "repeat") == 0)
@@ -637,8 +642,8 @@ lockfence_fence_settings(PG_FUNCTION_ARGS)
 	const char *end = p + length;
 	Fence		fence = {0};
 	TupleDesc	tupdesc;
-	Datum		values[7];
-	bool		isnull[7] = {false};
+	Datum		values[8];
+	bool		isnull[8] = {false};
 
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
@@ -654,6 +659,8 @@ lockfence_fence_settings(PG_FUNCTION_ARGS)
 	values[5] = CStringGetTextDatum(fence.single_use ? "reject" : "accept");
 	values[6] = ObjectIdGetDatum(fence.validator);
 	isnull[6] = !OidIsValid(fence.validator);
+	values[7] = TimestampTzGetDatum(fence.advisory_since);
+	isnull[7] = fence.advisory_since == 0;
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
 													  values, isnull)));
 }

@@ -1,0 +1,379 @@
+/*
+ * refusals.c
+ *		A refusal as it is told to those who watch: the ring of the last ones, in
+ *		shared memory, and the server's log.
+ *
+ * A place in the ring is written under a spinlock of its own.
+ *
+ * The log has one line a refusal, in a fixed form, up to a number a minute and
+ * table.  Beyond it, the error that goes to the client is kept out of the log
+ * as well, or a stale holder that tries again and again could fill a disk; the
+ * next line tells how many were held back.  The report of an advisory fence
+ * goes to clients only: its line tells all of it.
+ */
+#include "postgres.h"
+
+#include <limits.h>
+
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "nodes/execnodes.h"
+#include "port/atomics.h"
+#include "storage/spin.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/json.h"
+#include "utils/lsyscache.h"
+#include "utils/timestamp.h"
+#include "utils/tuplestore.h"
+
+#include "compat.h"
+#include "lockfence.h"
+
+/* Longest text kept of a resource name, and of a client's address. */
+#define KEPT_RESOURCE_LEN	256
+#define KEPT_ADDRESS_LEN	64
+
+/* A table's refusals are logged one by one up to a number in this time. */
+#define LOG_WINDOW_US		(60 * USECS_PER_SEC)
+
+typedef struct RefusalSlot
+{
+	slock_t		mutex;
+	uint64		number;			/* counted from 1; 0: empty */
+	TimestampTz at;
+	Oid			database;
+	Oid			table;
+	int			encoding;
+	int			sqlstate;
+	FenceToken	token;
+	FenceToken	mark;
+	Oid			role;
+	int			pid;
+	bool		advisory;
+	char		resource[KEPT_RESOURCE_LEN];
+	char		application_name[NAMEDATALEN];
+	char		client_addr[KEPT_ADDRESS_LEN];
+} RefusalSlot;
+
+typedef struct Ring
+{
+	int			size;
+	pg_atomic_uint64 last;		/* number given out */
+	pg_atomic_uint64 forgotten; /* ... when the ring was emptied */
+	pg_atomic_uint64 overwritten;
+	RefusalSlot slots[FLEXIBLE_ARRAY_MEMBER];
+} Ring;
+
+PG_FUNCTION_INFO_V1(lockfence_refusal_rows);
+
+/* settings */
+static int	max_refusals = 1024;
+static int	log_refusals = 10;
+
+static Ring *ring = NULL;
+
+/* Is the server's log to be spared the error that follows? */
+static bool hide_error = false;
+static emit_log_hook_type previous_log_hook = NULL;
+
+/* How much shared memory the ring takes, in bytes. */
+Size
+lockfence_refusals_size(void)
+{
+	return add_size(offsetof(Ring, slots), mul_size(max_refusals, sizeof(RefusalSlot)));
+}
+
+/* Make new memory ready for use. */
+void
+lockfence_refusals_init_memory(void *memory)
+{
+	Ring	   *fresh = (Ring *) memory;
+
+	fresh->size = max_refusals;
+	pg_atomic_init_u64(&fresh->last, 0);
+	pg_atomic_init_u64(&fresh->forgotten, 0);
+	pg_atomic_init_u64(&fresh->overwritten, 0);
+	for (int i = 0; i < fresh->size; i++)
+	{
+		SpinLockInit(&fresh->slots[i].mutex);
+		fresh->slots[i].number = 0;
+	}
+}
+
+/* The ring, or NULL where there is no memory for it. */
+static Ring *
+shared_ring(void)
+{
+	if (ring == NULL)
+		ring = lockfence_shared_memory(LOCKFENCE_SHARED_REFUSALS);
+	return ring;
+}
+
+/* Keep what was just refused out of the log, where that was decided. */
+static void
+filter_log(ErrorData *edata)
+{
+	if (hide_error && edata->elevel != LOG_SERVER_ONLY &&
+		ERRCODE_TO_CATEGORY(edata->sqlerrcode) == ERRCODE_CLASS_LOCKFENCE)
+	{
+		hide_error = false;
+		edata->output_to_server = false;
+	}
+	if (previous_log_hook)
+		previous_log_hook(edata);
+}
+
+/* Called once a backend, or by the postmaster. */
+void
+lockfence_refusals_init(void)
+{
+	DefineCustomIntVariable("lockfence.max_refusals",
+							"Sets how many of the last refusals are kept.",
+							NULL, &max_refusals, 1024, 1, 1 << 20,
+							lockfence_size_context(), 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("lockfence.log_refusals",
+							"Sets how many refusals of a table are logged in a minute.",
+							"Those beyond are counted, and their number is told by the next line. 0 logs none, -1 all.",
+							&log_refusals, 10, -1, INT_MAX,
+							PGC_SUSET, 0, NULL, NULL, NULL);
+	previous_log_hook = emit_log_hook;
+	emit_log_hook = filter_log;
+}
+
+/* Where the client of this session is; "" where it is on this machine. */
+static const char *
+client_address(void)
+{
+	LOCAL_FCINFO(fcinfo, 0);
+	Datum		address;
+
+	if (MyProcPort == NULL)
+		return "";
+	InitFunctionCallInfoData(*fcinfo, NULL, 0, InvalidOid, NULL, NULL);
+	address = inet_client_addr(fcinfo);
+	return fcinfo->isnull ? "" : DatumGetCString(DirectFunctionCall1(inet_out, address));
+}
+
+/* Put a refusal into the ring, over the oldest. */
+static void
+keep_refusal(const FencedWrite *write, const Refusal *refusal)
+{
+	uint64		number = pg_atomic_fetch_add_u64(&ring->last, 1) + 1;
+	RefusalSlot *slot = &ring->slots[number % ring->size];
+	bool		overwrites = false;
+	TimestampTz now = GetCurrentTimestamp();
+	const char *address = client_address();
+	int			resource_len = pg_mbcliplen(refusal->resource, strlen(refusal->resource),
+											KEPT_RESOURCE_LEN - 1);
+
+	SpinLockAcquire(&slot->mutex);
+	if (slot->number < number)
+	{
+		overwrites = slot->number != 0;
+		slot->number = number;
+		slot->at = now;
+		slot->database = MyDatabaseId;
+		slot->table = write->rel ? RelationGetRelid(write->rel) : InvalidOid;
+		slot->encoding = GetDatabaseEncoding();
+		slot->sqlstate = refusal->sqlstate;
+		slot->token = refusal->token;
+		slot->mark = refusal->mark;
+		slot->role = GetUserId();
+		slot->pid = MyProcPid;
+		slot->advisory = write->advisory;
+		memcpy(slot->resource, refusal->resource, resource_len);
+		slot->resource[resource_len] = '\0';
+		strlcpy(slot->application_name, application_name ? application_name : "",
+				NAMEDATALEN);
+		strlcpy(slot->client_addr, address, KEPT_ADDRESS_LEN);
+	}
+	SpinLockRelease(&slot->mutex);
+	if (overwrites)
+		pg_atomic_fetch_add_u64(&ring->overwritten, 1);
+}
+
+/* How many refusals there is room for, were recorded, and were overwritten. */
+RefusalTotals
+lockfence_refusal_totals(void)
+{
+	RefusalTotals totals = {0};
+
+	if (shared_ring() == NULL)
+		return totals;
+	totals.room = ring->size;
+	totals.recorded = pg_atomic_read_u64(&ring->last) - pg_atomic_read_u64(&ring->forgotten);
+	totals.overwritten = pg_atomic_read_u64(&ring->overwritten);
+	return totals;
+}
+
+/* Empty the ring; the numbers go on. */
+void
+lockfence_forget_refusals(void)
+{
+	if (shared_ring() == NULL)
+		return;
+	pg_atomic_write_u64(&ring->forgotten, pg_atomic_read_u64(&ring->last));
+	pg_atomic_write_u64(&ring->overwritten, 0);
+	for (int i = 0; i < ring->size; i++)
+	{
+		SpinLockAcquire(&ring->slots[i].mutex);
+		ring->slots[i].number = 0;
+		SpinLockRelease(&ring->slots[i].mutex);
+	}
+}
+
+/*
+ * May one more refusal be logged?  Tells how many were held back since the last
+ * that was.
+ */
+static bool
+may_log(LogWindow *window, uint64 *suppressed)
+{
+	uint64		now = (uint64) GetCurrentTimestamp();
+	uint64		start = pg_atomic_read_u64(&window->start);
+
+	*suppressed = 0;
+	if (log_refusals < 0)
+		return true;
+	if (now - start >= LOG_WINDOW_US &&
+		pg_atomic_compare_exchange_u64(&window->start, &start, now))
+		pg_atomic_write_u64(&window->logged, 0);
+	if (pg_atomic_fetch_add_u64(&window->logged, 1) >= (uint64) log_refusals)
+	{
+		pg_atomic_fetch_add_u64(&window->suppressed, 1);
+		return false;
+	}
+	*suppressed = pg_atomic_exchange_u64(&window->suppressed, 0);
+	return true;
+}
+
+/* A text in a line of the log: quoted, without line breaks; null: none. */
+static const char *
+quote_text(const char *text)
+{
+	StringInfoData quoted;
+
+	if (text == NULL || text[0] == '\0')
+		return "null";
+	initStringInfo(&quoted);
+	escape_json(&quoted, text);
+	return quoted.data;
+}
+
+/* A token in a line of the log: quoted, lest a reader takes it for a float. */
+static const char *
+quote_token(FenceToken token)
+{
+	return token == 0 ? "null" : psprintf("\"" INT64_FORMAT "\"", token);
+}
+
+/* One line for the server's log alone, with the fields in a fixed order. */
+static void
+log_refusal(const FencedWrite *write, const Refusal *refusal, uint64 suppressed)
+{
+	Relation	rel = write->rel;
+
+	ereport(LOG_SERVER_ONLY,
+			(errcode(refusal->sqlstate),
+			 errmsg("fence refusal: code=%s action=%s schema=%s table=%s resource=%s token=%s mark=%s role=%s application=%s client=%s pid=%d suppressed=" UINT64_FORMAT,
+					unpack_sql_state(refusal->sqlstate),
+					write->advisory ? "reported" : "refused",
+					quote_text(rel ? get_namespace_name(RelationGetNamespace(rel)) : NULL),
+					quote_text(rel ? RelationGetRelationName(rel) : NULL),
+					quote_text(refusal->resource),
+					quote_token(refusal->token), quote_token(refusal->mark),
+					quote_text(GetUserNameFromId(GetUserId(), true)),
+					quote_text(application_name), quote_text(client_address()),
+					MyProcPid, suppressed),
+			 errhidestmt(true), errhidecontext(true),
+			 rel ? errtable(rel) : 0));
+}
+
+/* Count, keep and log a refusal, before it is raised. */
+void
+lockfence_record_refusal(const FencedWrite *write, const Refusal *refusal)
+{
+	uint64		suppressed;
+
+	if (write->advisory)
+	{
+		lockfence_count(write->rel, LOCKFENCE_ADVISORY);
+		if (refusal->counter == LOCKFENCE_STALE)
+			lockfence_count(write->rel, LOCKFENCE_ADVISORY_STALE);
+	}
+	else
+		lockfence_count(write->rel, refusal->counter);
+	if (lockfence_tracks() && shared_ring() != NULL)
+		keep_refusal(write, refusal);
+
+	hide_error = false;
+	if (may_log(lockfence_log_window(write->rel), &suppressed))
+		log_refusal(write, refusal, suppressed);
+	else
+		hide_error = log_refusals != 0;
+	hide_error |= write->advisory;
+}
+
+/* A text of a database of another encoding, as far as it can be shown here. */
+static char *
+show_text(char *text, int encoding)
+{
+	if (encoding != GetDatabaseEncoding())
+	{
+		for (char *c = text; *c != '\0'; c++)
+		{
+			if (IS_HIGHBIT_SET(*c))
+				*c = '?';
+		}
+	}
+	return text;
+}
+
+/* Add one row of _refusals(). */
+static void
+put_refusal(ReturnSetInfo *rsinfo, RefusalSlot *slot)
+{
+	Datum		values[13];
+	bool		isnull[13] = {false};
+	int			n = 0;
+
+	values[n++] = Int64GetDatum((int64) slot->number);
+	values[n++] = TimestampTzGetDatum(slot->at);
+	values[n++] = ObjectIdGetDatum(slot->database);
+	values[n++] = ObjectIdGetDatum(slot->table);
+	values[n++] = CStringGetTextDatum(unpack_sql_state(slot->sqlstate));
+	values[n++] = BoolGetDatum(slot->advisory);
+	values[n++] = CStringGetTextDatum(show_text(slot->resource, slot->encoding));
+	isnull[n] = slot->token == 0;
+	values[n++] = Int64GetDatum(slot->token);
+	isnull[n] = slot->mark == 0;
+	values[n++] = Int64GetDatum(slot->mark);
+	values[n++] = ObjectIdGetDatum(slot->role);
+	values[n++] = CStringGetTextDatum(show_text(slot->application_name, slot->encoding));
+	isnull[n] = slot->client_addr[0] == '\0';
+	values[n++] = CStringGetTextDatum(slot->client_addr);
+	values[n++] = Int32GetDatum(slot->pid);
+	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, isnull);
+}
+
+/* _refusals(): the ring, in no order */
+Datum
+lockfence_refusal_rows(PG_FUNCTION_ARGS)
+{
+	lockfence_begin_rows(fcinfo);
+	if (shared_ring() == NULL)
+		return (Datum) 0;
+	for (int i = 0; i < ring->size; i++)
+	{
+		RefusalSlot *slot = &ring->slots[i];
+		RefusalSlot copy;
+
+		SpinLockAcquire(&slot->mutex);
+		copy = *slot;
+		SpinLockRelease(&slot->mutex);
+		if (copy.number != 0)
+			put_refusal((ReturnSetInfo *) fcinfo->resultinfo, &copy);
+	}
+	return (Datum) 0;
+}

@@ -1,0 +1,342 @@
+/*
+ * stats.c
+ *		Counters that survive the rollback.
+ *
+ * A refusal aborts its transaction, so what is to be seen of it lives in
+ * shared memory.  Without such memory nothing is counted and the view has no
+ * rows: the fence itself needs none of this.
+ *
+ * Locking.  Counters are atomics in a table of slots, found by hashing
+ * database and table to a set of slots.  To count takes no lock.  A spinlock
+ * is taken to give a table its slot; where the set is full, the table that
+ * counted longest ago gives its slot up.  A count that races with a take-over
+ * may land with the new table.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/xact.h"
+#include "common/hashfn.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "port/atomics.h"
+#include "storage/spin.h"
+#include "utils/timestamp.h"
+#include "utils/tuplestore.h"
+
+#include "compat.h"
+#include "lockfence.h"
+
+/* Slots that one table may be found in. */
+#define SET_SIZE 8
+
+/* The key of a slot that is free, and of one that is changing hands. */
+#define FREE_KEY	UINT64CONST(0)
+#define TAKEN_KEY	PG_UINT64_MAX
+
+/* Log windows of tables that have no slot; some share one. */
+#define LOCAL_WINDOWS 16
+
+typedef struct TableSlot
+{
+	pg_atomic_uint64 key;		/* database and table */
+	pg_atomic_uint64 last_used; /* a timestamp */
+	pg_atomic_uint64 counters[LOCKFENCE_NCOUNTERS];
+	LogWindow	window;
+} TableSlot;
+
+typedef struct SharedStats
+{
+	int			nsets;
+	slock_t		mutex;			/* of the slots' keys */
+	pg_atomic_uint64 evicted;	/* tables that gave their slot up */
+	pg_atomic_uint64 reset_at;
+	TableSlot	tables[FLEXIBLE_ARRAY_MEMBER];
+} SharedStats;
+
+PG_FUNCTION_INFO_V1(lockfence_stats_rows);
+PG_FUNCTION_INFO_V1(lockfence_stats_info);
+PG_FUNCTION_INFO_V1(lockfence_stats_reset);
+
+/* settings */
+static bool track = true;
+static int	max_tables = 1024;
+
+static SharedStats *stats = NULL;
+
+/* Room for so many tables, in whole sets. */
+static int
+wanted_sets(void)
+{
+	return (max_tables + SET_SIZE - 1) / SET_SIZE;
+}
+
+/* How much shared memory the counters take, in bytes. */
+Size
+lockfence_stats_size(void)
+{
+	return add_size(offsetof(SharedStats, tables),
+					mul_size(wanted_sets() * SET_SIZE, sizeof(TableSlot)));
+}
+
+static void
+clear_slot(TableSlot *slot)
+{
+	for (int i = 0; i < LOCKFENCE_NCOUNTERS; i++)
+		pg_atomic_write_u64(&slot->counters[i], 0);
+	pg_atomic_write_u64(&slot->window.start, 0);
+	pg_atomic_write_u64(&slot->window.logged, 0);
+	pg_atomic_write_u64(&slot->window.suppressed, 0);
+}
+
+static void
+init_window(LogWindow *window)
+{
+	pg_atomic_init_u64(&window->start, 0);
+	pg_atomic_init_u64(&window->logged, 0);
+	pg_atomic_init_u64(&window->suppressed, 0);
+}
+
+/* Make new memory ready for use. */
+void
+lockfence_stats_init_memory(void *memory)
+{
+	SharedStats *fresh = (SharedStats *) memory;
+
+	fresh->nsets = wanted_sets();
+	SpinLockInit(&fresh->mutex);
+	pg_atomic_init_u64(&fresh->evicted, 0);
+	pg_atomic_init_u64(&fresh->reset_at, (uint64) GetCurrentTimestamp());
+	for (int i = 0; i < fresh->nsets * SET_SIZE; i++)
+	{
+		TableSlot  *slot = &fresh->tables[i];
+
+		pg_atomic_init_u64(&slot->key, FREE_KEY);
+		pg_atomic_init_u64(&slot->last_used, 0);
+		for (int j = 0; j < LOCKFENCE_NCOUNTERS; j++)
+			pg_atomic_init_u64(&slot->counters[j], 0);
+		init_window(&slot->window);
+	}
+}
+
+/* The counters, or NULL where there is no memory for them. */
+static SharedStats *
+shared_stats(void)
+{
+	if (stats == NULL)
+		stats = lockfence_shared_memory(LOCKFENCE_SHARED_STATS);
+	return stats;
+}
+
+/* Is anything counted in this session? */
+bool
+lockfence_tracks(void)
+{
+	return track && shared_stats() != NULL;
+}
+
+/* Called once a backend, or by the postmaster. */
+void
+lockfence_stats_init(void)
+{
+	DefineCustomBoolVariable("lockfence.track",
+							 "Counts what fences decide, and keeps the last refusals.",
+							 NULL, &track, true, PGC_SUSET, 0,
+							 NULL, NULL, NULL);
+	DefineCustomIntVariable("lockfence.max_tables",
+							"Sets for how many tables there are counters.",
+							"Past that number the table that counted longest ago gives way.",
+							&max_tables, 1024, SET_SIZE, 1 << 20,
+							lockfence_size_context(), 0, NULL, NULL, NULL);
+}
+
+/* The set of slots that a table may be found in. */
+static TableSlot *
+slot_set(uint64 key)
+{
+	uint32		hash = hash_bytes((const unsigned char *) &key, sizeof(key));
+
+	return &stats->tables[(hash % stats->nsets) * SET_SIZE];
+}
+
+/* The slot of a table; NULL: it has none. */
+static TableSlot *
+find_slot(TableSlot *set, uint64 key)
+{
+	for (int i = 0; i < SET_SIZE; i++)
+	{
+		if (pg_atomic_read_u64(&set[i].key) == key)
+			return &set[i];
+	}
+	return NULL;
+}
+
+/* Who has to give way: a slot that is free, or was used longest ago. */
+static TableSlot *
+oldest_slot(TableSlot *set)
+{
+	TableSlot  *oldest = &set[0];
+
+	for (int i = 0; i < SET_SIZE; i++)
+	{
+		if (pg_atomic_read_u64(&set[i].key) == FREE_KEY)
+			return &set[i];
+		if (pg_atomic_read_u64(&set[i].last_used) < pg_atomic_read_u64(&oldest->last_used))
+			oldest = &set[i];
+	}
+	return oldest;
+}
+
+/* Give a table its slot, unless somebody else just did. */
+static TableSlot *
+claim_slot(TableSlot *set, uint64 key, uint64 now)
+{
+	TableSlot  *slot;
+
+	SpinLockAcquire(&stats->mutex);
+	slot = find_slot(set, key);
+	if (slot == NULL)
+	{
+		slot = oldest_slot(set);
+		if (pg_atomic_read_u64(&slot->key) != FREE_KEY)
+			pg_atomic_fetch_add_u64(&stats->evicted, 1);
+		pg_atomic_write_u64(&slot->key, TAKEN_KEY);
+		clear_slot(slot);
+		pg_atomic_write_u64(&slot->last_used, now);
+		pg_write_barrier();
+		pg_atomic_write_u64(&slot->key, key);
+	}
+	SpinLockRelease(&stats->mutex);
+	return slot;
+}
+
+/* The slot of a relation of this database; NULL: of no relation. */
+static TableSlot *
+relation_slot(Relation rel)
+{
+	static uint64 last_key = FREE_KEY;
+	static TableSlot *last_slot = NULL;
+	uint64		key = ((uint64) MyDatabaseId << 32) | (rel ? RelationGetRelid(rel) : 0);
+	uint64		now = (uint64) GetCurrentStatementStartTimestamp();
+
+	if (key != last_key || pg_atomic_read_u64(&last_slot->key) != key)
+	{
+		TableSlot  *set = slot_set(key);
+
+		last_slot = find_slot(set, key);
+		if (last_slot == NULL)
+			last_slot = claim_slot(set, key, now);
+		last_key = key;
+	}
+	pg_atomic_write_u64(&last_slot->last_used, now);
+	return last_slot;
+}
+
+/* Count one; on present(), which writes to no table, rel is NULL. */
+void
+lockfence_count(Relation rel, LockfenceCounter counter)
+{
+	if (lockfence_tracks())
+		pg_atomic_fetch_add_u64(&relation_slot(rel)->counters[counter], 1);
+}
+
+/*
+ * How many refusals of the relation were logged of late.  Without shared
+ * memory, a session knows of its own.
+ */
+LogWindow *
+lockfence_log_window(Relation rel)
+{
+	static LogWindow local[LOCAL_WINDOWS];
+	static bool initialized = false;
+
+	if (lockfence_tracks())
+		return &relation_slot(rel)->window;
+	for (int i = 0; !initialized && i < LOCAL_WINDOWS; i++)
+		init_window(&local[i]);
+	initialized = true;
+	return &local[(rel ? RelationGetRelid(rel) : 0) % LOCAL_WINDOWS];
+}
+
+/* _stats(): one row a table, of all databases */
+Datum
+lockfence_stats_rows(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+
+	lockfence_begin_rows(fcinfo);
+	if (shared_stats() == NULL)
+		return (Datum) 0;
+	for (int i = 0; i < stats->nsets * SET_SIZE; i++)
+	{
+		TableSlot  *slot = &stats->tables[i];
+		uint64		key = pg_atomic_read_u64(&slot->key);
+		Datum		values[LOCKFENCE_NCOUNTERS + 4];
+		bool		isnull[LOCKFENCE_NCOUNTERS + 4] = {false};
+		int			n = 0;
+
+		if (key == FREE_KEY || key == TAKEN_KEY)
+			continue;
+		values[n++] = ObjectIdGetDatum((Oid) (key >> 32));
+		values[n++] = ObjectIdGetDatum((Oid) key);
+		for (int j = 0; j < LOCKFENCE_NCOUNTERS; j++)
+			values[n++] = Int64GetDatum((int64) pg_atomic_read_u64(&slot->counters[j]));
+		values[n++] = Int64GetDatum((int64) pg_atomic_read_u64(&slot->window.suppressed));
+		values[n++] = TimestampTzGetDatum((TimestampTz) pg_atomic_read_u64(&slot->last_used));
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, isnull);
+	}
+	return (Datum) 0;
+}
+
+static int
+count_used_slots(void)
+{
+	int			used = 0;
+
+	for (int i = 0; i < stats->nsets * SET_SIZE; i++)
+		used += pg_atomic_read_u64(&stats->tables[i].key) != FREE_KEY;
+	return used;
+}
+
+/* stats_info(): what is kept at all, how much of it, and since when */
+Datum
+lockfence_stats_info(PG_FUNCTION_ARGS)
+{
+	TupleDesc	tupdesc;
+	Datum		values[8] = {0};
+	bool		isnull[8] = {false, true, true, true, true, true, true, true};
+	int			n = 0;
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	values[n++] = BoolGetDatum(shared_stats() != NULL);
+	if (stats != NULL)
+	{
+		RefusalTotals totals = lockfence_refusal_totals();
+
+		memset(isnull, false, sizeof(isnull));
+		values[n++] = Int64GetDatum((int64) stats->nsets * SET_SIZE);
+		values[n++] = Int64GetDatum(count_used_slots());
+		values[n++] = Int64GetDatum((int64) pg_atomic_read_u64(&stats->evicted));
+		values[n++] = Int64GetDatum(totals.room);
+		values[n++] = Int64GetDatum(totals.recorded);
+		values[n++] = Int64GetDatum(totals.overwritten);
+		values[n++] = TimestampTzGetDatum((TimestampTz) pg_atomic_read_u64(&stats->reset_at));
+	}
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
+													  values, isnull)));
+}
+
+/* stats_reset(): every counter and the ring, of all databases */
+Datum
+lockfence_stats_reset(PG_FUNCTION_ARGS)
+{
+	if (shared_stats() == NULL)
+		PG_RETURN_VOID();
+	for (int i = 0; i < stats->nsets * SET_SIZE; i++)
+		clear_slot(&stats->tables[i]);
+	lockfence_forget_refusals();
+	pg_atomic_write_u64(&stats->evicted, 0);
+	pg_atomic_write_u64(&stats->reset_at, (uint64) GetCurrentTimestamp());
+	PG_RETURN_VOID();
+}
