@@ -104,10 +104,10 @@ SELECT lockfence.drill('batch', '{"region": "us", "no": 1}', '{"state": "late"}'
 SELECT lockfence.drill('batch', '{"region": "eu", "no": 1}', '{}');
 SELECT lockfence.drill('batch', NULL, '{"state": "late"}');
 SELECT lockfence.drill('batch', '{"country": "eu"}', '{"state": "late"}');
-CREATE ROLE test_drill_app;
-SET ROLE test_drill_app;
+CREATE ROLE regress_lf_drill;
+SET ROLE regress_lf_drill;
 SELECT lockfence.drill('lockfence.mark', '{"resource": "x"}', '{"token": 1}');
 RESET ROLE;
-DROP ROLE test_drill_app;
+DROP ROLE regress_lf_drill;
 
 DROP SCHEMA test_drill CASCADE;

@@ -2621,13 +2621,15 @@ COMMENT ON FUNCTION lockfence._try(text, bigint, text, text) IS
 
 CREATE TYPE lockfence._outcome AS (path text, verdict text, code text, message text, statement text);
 COMMENT ON TYPE lockfence._outcome IS
-'a row of drill()';
+'what came of a statement of drill()';
 
 -- Variables outlive the subtransaction that everything else happens in, and which
 -- ends by an exception in any case.
-CREATE FUNCTION lockfence._drill(target regclass, key jsonb, changes jsonb, caller_path text)
-RETURNS SETOF lockfence._outcome
-LANGUAGE plpgsql
+CREATE FUNCTION lockfence.drill(
+	target regclass, key jsonb, changes jsonb,
+	caller_path text DEFAULT pg_catalog.current_setting('search_path'))
+RETURNS TABLE (path text, verdict text, code text, message text, statement text)
+LANGUAGE plpgsql ROWS 16
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -2665,21 +2667,7 @@ BEGIN
 	RETURN QUERY SELECT o.* FROM unnest(outcomes) o;
 END
 $$;
-COMMENT ON FUNCTION lockfence._drill(regclass, jsonb, jsonb, text) IS
-'drill(), told the search path of its caller';
-
-CREATE FUNCTION lockfence.drill(target regclass, key jsonb, changes jsonb)
-RETURNS TABLE (path text, verdict text, code text, message text, statement text)
-LANGUAGE sql VOLATILE ROWS 16
-AS $$
-	SELECT d.* FROM lockfence._drill(target, key, changes, pg_catalog.current_setting('search_path')) d
-$$;
-COMMENT ON FUNCTION lockfence.drill(regclass, jsonb, jsonb) IS
+COMMENT ON FUNCTION lockfence.drill(regclass, jsonb, jsonb, text) IS
 'plays a late holder on a row of a table: a grant writes, a newer one takes over and writes, and the first comes back by every path there is. verdict: refused (as it should be), accepted (a stale write passed), ignored (no row, and no error), error (something else than the fence stopped it), skipped (message says why). Everything is rolled back. Waits for transactions that hold the row or its resource. For tests; takes a superuser. Example: SELECT * FROM lockfence.drill(''batch'', ''{"batch_id": 9921}'', ''{"state": "settled"}'')';
 
-REVOKE ALL ON FUNCTION
-	lockfence._take_over(lockfence._stage, jsonb, jsonb, bigint, text),
-	lockfence._try(text, bigint, text, text),
-	lockfence._drill(regclass, jsonb, jsonb, text),
-	lockfence.drill(regclass, jsonb, jsonb)
-FROM PUBLIC;
+REVOKE ALL ON FUNCTION lockfence.drill(regclass, jsonb, jsonb, text) FROM PUBLIC;

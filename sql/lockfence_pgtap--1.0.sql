@@ -37,6 +37,7 @@ $$;
 COMMENT ON FUNCTION _fence_absence(text) IS
 'what to say of a table that has no fence';
 
+-- What is worth knowing about the server is nothing that a table's owner can mend.
 CREATE FUNCTION _fence_finding_text(target regclass)
 RETURNS text
 LANGUAGE sql
@@ -48,10 +49,11 @@ AS $$
 	FROM (
 		SELECT f.severity, f.code, f.problem, f.remedy, row_number() OVER () AS place
 		FROM lockfence.verify(target) f
+		WHERE f.severity <> 'info' OR f.target IS NOT NULL
 	) AS v
 $$;
 COMMENT ON FUNCTION _fence_finding_text(regclass) IS
-'the findings of lockfence.verify(); null: none';
+'the findings of lockfence.verify(), but for information on the server; null: none';
 
 CREATE FUNCTION _fence_mark(resource text)
 RETURNS bigint
