@@ -13,7 +13,7 @@ EXTVERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" $(HERE)lockf
 SQL := $(sort $(patsubst $(HERE)%,%,$(wildcard $(HERE)sql/*.sql)))
 DATA = $(foreach f,$(SQL),$(if $(findstring --,$(f)),$(f)))
 OBJS = $(patsubst %,src/%.o, \
-	lockfence token state mark holder fence contend guard trigarg guarded refuse admin rows stats refusals shmem cache)
+	lockfence token state mark holder fence contend preempt guard trigarg template guarded jsonvalue refuse admin rows stats refusals shmem cache)
 
 PG_CPPFLAGS = -DLOCKFENCE_VERSION='"$(EXTVERSION)"'
 
@@ -39,4 +39,8 @@ $(CURDIR)/src:
 matrix memcheck:
 	$(HERE)test/$@/run
 
-.PHONY: matrix memcheck
+# The proofs against a real etcd quorum: docs/pause-kit.md.  SCALE=dev takes three minutes.
+pause:
+	$(HERE)scripts/pause --scale $(or $(SCALE),full)
+
+.PHONY: matrix memcheck pause

@@ -180,7 +180,7 @@ start_cluster() {
 # restart_cluster ['SETTING=VALUE'...]: with these settings on top.
 restart_cluster() {
 	as_user env "${SERVER_ENV[@]-_=}" pg_ctl -s -w -D "$PGDATA" -l "$WORK/server.log" \
-		-o "-p $PGPORT $(printf -- '-c %s ' "$@")" restart
+		-o "-p $PGPORT ${*/#/-c }" restart
 }
 
 stop_cluster() {

@@ -1683,6 +1683,15 @@ AS $$
 			('missing', 'missing_allowed', 'lets writes without a token pass.')
 		) AS v (setting, code, problem) ON f.settings ? v.setting
 	WHERE f.member = f.root
+	UNION ALL
+	SELECT f.member, 'warning', 'advisory_long',
+		format('The fence of %s has been advisory since %s, which is more than 30 days.',
+			f.member, min(a.advisory_since)),
+		lockfence._redeclare(f.root, f.settings - 'enforcement')
+	FROM unnest(members) f JOIN lockfence.fences a ON a.target = f.member
+	WHERE f.member = f.root AND f.settings ? 'enforcement'
+		AND a.advisory_since < now() - interval '30 days'
+	GROUP BY f.member, f.root, f.settings
 $$;
 COMMENT ON FUNCTION lockfence._verify_choices(lockfence._member[]) IS
 'findings of verify(): what a fence was declared to let pass, and marks that a crash would lose';

@@ -1,6 +1,7 @@
 /*
  * contend.c
- *		The resource lock, and those who are in the way of an advance.
+ *		The resource lock, and waiting for those who are in the way of an
+ *		advance.
  *
  * A transaction that was accepted at the mark holds its resource in
  * HOLD_MODE to its end; a transaction that changes a mark holds the resource
@@ -13,13 +14,8 @@
  * tokens of a mark go up.  So whoever holds a resource while its mark is known
  * to be lower than an advancing token shows a lower one too: it is a holder
  * that has lost its lock.  Siblings of the advancing one, with the same new
- * token, never are among them, they wait in the same queue.
- *
- * Such an outdated holder may be ended: where lockfence.preempt says so, and
- * where a deadlock would make either transaction the victim.  It is ended
- * through pg_cancel_backend() and pg_terminate_backend(), so that their
- * checks apply.  Between the last look at its transaction and the signal it
- * may end by itself and begin another; core's own functions have that window.
+ * token, never are among them, they wait in the same queue.  Such an outdated
+ * holder may be ended, see preempt.c.
  */
 #include "postgres.h"
 
@@ -27,18 +23,13 @@
 #include "access/transam.h"
 #include "access/twophase.h"
 #include "access/xact.h"
-#include "catalog/pg_authid.h"
 #include "catalog/pg_type.h"
 #include "common/hashfn.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
-#include "pgstat.h"
 #include "storage/lmgr.h"
 #include "storage/lwlock.h"
-#include "utils/acl.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
-#include "utils/fmgrprotos.h"
 #include "utils/resowner.h"
 
 #include "compat.h"
@@ -235,137 +226,6 @@ outdated_holders(const LOCKTAG *tag, MarkScan *scan)
 	return scan->found && lockfence_mark_unchanged(scan) ? pids : NIL;
 }
 
-/* May this role end that backend?  As pg_terminate_backend() will decide. */
-static bool
-may_end(int pid)
-{
-	PGPROC	   *proc = BackendPidGetProc(pid);
-
-	if (proc == NULL)
-		return false;
-	if (superuser())
-		return true;
-	return !superuser_arg(proc->roleId) &&
-		(has_privs_of_role(GetUserId(), proc->roleId) ||
-		 has_privs_of_role(GetUserId(), LOCKFENCE_SIGNAL_BACKEND_ROLE));
-}
-
-/* Is the backend in the middle of a statement, as far as it reports? */
-static bool
-is_running(int pid)
-{
-	pgstat_clear_snapshot();
-	for (int i = 1; i <= pgstat_fetch_stat_numbackends(); i++)
-	{
-		LocalPgBackendStatus *local = pgstat_get_local_beentry_by_index(i);
-
-		if (local->backendStatus.st_procpid == pid)
-			return local->backendStatus.st_state == STATE_RUNNING ||
-				local->backendStatus.st_state == STATE_FASTPATH;
-	}
-	return false;
-}
-
-/* End an outdated holder; returns false where this role may not. */
-static bool
-end_holder(int pid, bool terminate, const FenceCheck *check, const char *why)
-{
-	if (!may_end(pid))
-	{
-		ereport(WARNING,
-				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("cannot end process %d, which holds resource \"%s\" by an outdated token",
-						pid, check->write.resource),
-				 errdetail("Role \"%s\" may not signal it.",
-						   GetUserNameFromId(GetUserId(), false)),
-				 errhint("Run both holders under one role, or grant pg_signal_backend to the role.")));
-		return false;
-	}
-	ereport(LOG,
-			(errmsg("%s process %d, which holds resource \"%s\" by an outdated token",
-					terminate ? "terminating" : "canceling", pid,
-					check->write.resource),
-			 errdetail("%s; token %s is advancing the mark.", why,
-					   lockfence_token_text(check->token))));
-	/* the timeout argument came with 14; 13 does not look at it */
-	if (terminate)
-		(void) DirectFunctionCall2(pg_terminate_backend, Int32GetDatum(pid),
-								   Int64GetDatum(0));
-	else
-		(void) DirectFunctionCall1(pg_cancel_backend, Int32GetDatum(pid));
-	lockfence_count(check->write.rel, LOCKFENCE_PREEMPTED);
-	return true;
-}
-
-/*
- * Preempt the holders: cancel who is running and terminate who is idle in its
- * transaction, where a cancel does nothing.  Those who are still there the
- * second time are terminated either way.
- */
-static bool
-preempt_holders(List *pids, bool again, const FenceCheck *check)
-{
-	bool		ended = false;
-	ListCell   *cell;
-
-	foreach(cell, pids)
-	{
-		int			pid = lfirst_int(cell);
-
-		ended |= end_holder(pid, again || !is_running(pid), check,
-							"lockfence.preempt is on");
-	}
-	return ended;
-}
-
-/*
- * Does the backend wait for this one, directly or through others?  The list
- * grows while it is walked, and names each of them once: where many wait for
- * the same lock, the paths between them are too many to follow.
- */
-static bool
-waits_for_me(int pid)
-{
-	List	   *waiters = list_make1_int(pid);
-
-	for (int i = 0; i < list_length(waiters); i++)
-	{
-		ArrayType  *blockers = DatumGetArrayTypeP(DirectFunctionCall1(pg_blocking_pids,
-																	  Int32GetDatum(list_nth_int(waiters, i))));
-		int32	   *pids = (int32 *) ARR_DATA_PTR(blockers);
-		int			npids = ArrayGetNItems(ARR_NDIM(blockers), ARR_DIMS(blockers));
-
-		for (int j = 0; j < npids; j++)
-		{
-			if (pids[j] == MyProcPid)
-				return true;
-			if (pids[j] != 0)
-				waiters = list_append_unique_int(waiters, pids[j]);
-		}
-		CHECK_FOR_INTERRUPTS();
-	}
-	return false;
-}
-
-/*
- * Where waiting for an outdated holder would close a circle, somebody has to
- * be the victim: the lower token.  Returns whether there was one to end.
- */
-static bool
-break_deadlocks(List *pids, const FenceCheck *check)
-{
-	bool		ended = false;
-	ListCell   *cell;
-
-	foreach(cell, pids)
-	{
-		if (waits_for_me(lfirst_int(cell)))
-			ended |= end_holder(lfirst_int(cell), false, check,
-								"each waits for the other, and the lower token gives way");
-	}
-	return ended;
-}
-
 /* Sleep between two attempts at a lock: 1 ms, growing to 10 ms. */
 static void
 sleep_before_retry(int attempt)
@@ -400,7 +260,7 @@ lock_by_preemption(const LOCKTAG *tag, const FenceCheck *check, MarkScan *scan)
 {
 	for (int round = 0; round < 2; round++)
 	{
-		if (!preempt_holders(outdated_holders(tag, scan), round > 0, check))
+		if (!lockfence_preempt_holders(outdated_holders(tag, scan), round > 0, check))
 			return false;
 		if (lock_within_grace(tag))
 			return true;
@@ -480,7 +340,7 @@ lockfence_claim_exclusive(const LOCKTAG *tag, const FenceCheck *check, MarkScan 
 	 * To queue up before the victims are gone would be a deadlock to
 	 * PostgreSQL at once, where this transaction holds the resource too.
 	 */
-	if (break_deadlocks(outdated_holders(tag, scan), check) && lock_within_grace(tag))
+	if (lockfence_break_deadlocks(outdated_holders(tag, scan), check) && lock_within_grace(tag))
 		return true;
 	if (scan->found && !lockfence_mark_unchanged(scan))
 		return false;
@@ -521,7 +381,7 @@ settle_outdated(TransactionId xid, const FenceCheck *check)
 		TimestampTz start = GetCurrentTimestamp();
 
 		if (!TransactionIdIsInProgress(xid) ||
-			!preempt_holders(pids, round > 0, check))
+			!lockfence_preempt_holders(pids, round > 0, check))
 			break;
 		for (int attempt = 1;
 			 TransactionIdIsInProgress(xid) &&
@@ -529,7 +389,7 @@ settle_outdated(TransactionId xid, const FenceCheck *check)
 			 attempt++)
 			sleep_before_retry(attempt);
 	}
-	(void) break_deadlocks(pids, check);
+	(void) lockfence_break_deadlocks(pids, check);
 }
 
 /*
@@ -560,7 +420,7 @@ give_way(TransactionId xid, const FenceCheck *check)
 {
 	int			pid = xid_pid(xid);
 
-	if (pid != 0 && waits_for_me(pid))
+	if (pid != 0 && lockfence_waits_for_me(pid))
 		ereport(ERROR,
 				(errcode(ERRCODE_T_R_DEADLOCK_DETECTED),
 				 errmsg("deadlock detected"),

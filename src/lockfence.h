@@ -124,7 +124,7 @@ extern bool lockfence_check_and_advance(const FenceCheck *check,
 extern bool lockfence_raise_mark(const char *resource, FenceToken token,
 								 FenceToken *before);
 
-/* contend.c: waiting for, and ending, those in the way of an advance */
+/* contend.c: the resource lock, and waiting for those in the way of an advance */
 extern void lockfence_set_resource_tag(LOCKTAG *tag, const char *resource);
 extern void lockfence_lock_shared(const LOCKTAG *tag);
 extern void lockfence_lock_exclusive(const LOCKTAG *tag);
@@ -136,6 +136,11 @@ extern void lockfence_unlock_exclusive(const LOCKTAG *tag);
 extern void lockfence_settle_lockers(List *lockers, const FenceCheck *check);
 extern void lockfence_wait_for_change(TransactionId xid, FenceToken pending,
 									  const FenceCheck *check);
+
+/* preempt.c: ending outdated holders */
+extern bool lockfence_preempt_holders(List *pids, bool again, const FenceCheck *check);
+extern bool lockfence_break_deadlocks(List *pids, const FenceCheck *check);
+extern bool lockfence_waits_for_me(int pid);
 
 /*
  * trigarg.c: a fence as its trigger's arguments declare it
@@ -175,6 +180,13 @@ typedef struct Fence
 
 extern const Fence *lockfence_trigger_fence(FunctionCallInfo fcinfo);
 extern const Fence *lockfence_relation_fence(Relation rel);
+extern void lockfence_trigarg_init(void);
+
+/* template.c: resource names */
+extern void lockfence_refuse_setting(const char *argument, const char *detail);
+extern AttrNumber lockfence_resolve_column(Relation rel, const char *column);
+extern void lockfence_split_template(Fence *fence, const char *template);
+extern void lockfence_resolve_template(Fence *fence, Relation rel);
 extern char *lockfence_slot_resource(const Fence *fence, Relation rel,
 									 TupleTableSlot *slot);
 extern bool lockfence_slot_has_resource(const Fence *fence, TupleTableSlot *slot);
@@ -183,7 +195,11 @@ extern char *lockfence_values_resource(const Fence *fence, const Datum *values,
 extern char *lockfence_constant_resource(const Fence *fence);
 extern bool lockfence_same_resource(const Fence *fence, Relation rel,
 									TupleTableSlot *a, TupleTableSlot *b);
-extern void lockfence_trigarg_init(void);
+
+/* jsonvalue.c */
+struct JsonbValue;
+extern char *lockfence_json_input(Relation rel, const char *column, Oid type,
+								  struct JsonbValue *value);
 
 /* guarded.c */
 extern void lockfence_guarded_init(void);
@@ -296,7 +312,6 @@ extern void lockfence_record_refusal(const FencedWrite *write, const Refusal *re
 extern RefusalTotals lockfence_refusal_totals(void);
 extern void lockfence_forget_refusals(void);
 
-#define ERRCODE_CLASS_LOCKFENCE MAKE_SQLSTATE('L', 'F', '0', '0', '0')
 #define LOCKFENCE_ERRCODE(n) MAKE_SQLSTATE('L', 'F', '0', '0', n)
 #define ERRCODE_STALE_FENCE_TOKEN		LOCKFENCE_ERRCODE('1')
 #define ERRCODE_MISSING_FENCE_TOKEN		LOCKFENCE_ERRCODE('2')

@@ -1,0 +1,154 @@
+/*
+ * preempt.c
+ *		Ending those who hold a resource by an outdated token.
+ *
+ * That is done where lockfence.preempt says so, and where a deadlock would make
+ * either transaction the victim.  They are ended through pg_cancel_backend()
+ * and pg_terminate_backend(), so that their checks apply.  Between the last
+ * look at a holder's transaction and the signal it may end by itself and begin
+ * another; core's own functions have that window too.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_authid.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/proc.h"
+#include "utils/acl.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+
+#include "compat.h"
+#include "lockfence.h"
+
+/* May this role end that backend?  As pg_terminate_backend() will decide. */
+static bool
+may_end(int pid)
+{
+	PGPROC	   *proc = BackendPidGetProc(pid);
+
+	if (proc == NULL)
+		return false;
+	if (superuser())
+		return true;
+	return !superuser_arg(proc->roleId) &&
+		(has_privs_of_role(GetUserId(), proc->roleId) ||
+		 has_privs_of_role(GetUserId(), LOCKFENCE_SIGNAL_BACKEND_ROLE));
+}
+
+/* Is the backend in the middle of a statement, as far as it reports? */
+static bool
+is_running(int pid)
+{
+	pgstat_clear_snapshot();
+	for (int i = 1; i <= pgstat_fetch_stat_numbackends(); i++)
+	{
+		LocalPgBackendStatus *local = pgstat_get_local_beentry_by_index(i);
+
+		if (local->backendStatus.st_procpid == pid)
+			return local->backendStatus.st_state == STATE_RUNNING ||
+				local->backendStatus.st_state == STATE_FASTPATH;
+	}
+	return false;
+}
+
+/* End an outdated holder; returns false where this role may not. */
+static bool
+end_holder(int pid, bool terminate, const FenceCheck *check, const char *why)
+{
+	if (!may_end(pid))
+	{
+		ereport(WARNING,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("cannot end process %d, which holds resource \"%s\" by an outdated token",
+						pid, check->write.resource),
+				 errdetail("Role \"%s\" may not signal it.",
+						   GetUserNameFromId(GetUserId(), false)),
+				 errhint("Run both holders under one role, or grant pg_signal_backend to the role.")));
+		return false;
+	}
+	ereport(LOG,
+			(errmsg("%s process %d, which holds resource \"%s\" by an outdated token",
+					terminate ? "terminating" : "canceling", pid,
+					check->write.resource),
+			 errdetail("%s; token %s is advancing the mark.", why,
+					   lockfence_token_text(check->token))));
+	/* the timeout argument came with 14; 13 does not look at it */
+	if (terminate)
+		(void) DirectFunctionCall2(pg_terminate_backend, Int32GetDatum(pid),
+								   Int64GetDatum(0));
+	else
+		(void) DirectFunctionCall1(pg_cancel_backend, Int32GetDatum(pid));
+	lockfence_count(check->write.rel, LOCKFENCE_PREEMPTED);
+	return true;
+}
+
+/*
+ * Preempt the holders: cancel who is running and terminate who is idle in its
+ * transaction, where a cancel does nothing.  Those who are still there the
+ * second time are terminated either way.
+ */
+bool
+lockfence_preempt_holders(List *pids, bool again, const FenceCheck *check)
+{
+	bool		ended = false;
+	ListCell   *cell;
+
+	foreach(cell, pids)
+	{
+		int			pid = lfirst_int(cell);
+
+		ended |= end_holder(pid, again || !is_running(pid), check,
+							"lockfence.preempt is on");
+	}
+	return ended;
+}
+
+/*
+ * Does the backend wait for this one, directly or through others?  The list
+ * grows while it is walked, and names each of them once: where many wait for
+ * the same lock, the paths between them are too many to follow.
+ */
+bool
+lockfence_waits_for_me(int pid)
+{
+	List	   *waiters = list_make1_int(pid);
+
+	for (int i = 0; i < list_length(waiters); i++)
+	{
+		ArrayType  *blockers = DatumGetArrayTypeP(DirectFunctionCall1(pg_blocking_pids,
+																	  Int32GetDatum(list_nth_int(waiters, i))));
+		int32	   *pids = (int32 *) ARR_DATA_PTR(blockers);
+		int			npids = ArrayGetNItems(ARR_NDIM(blockers), ARR_DIMS(blockers));
+
+		for (int j = 0; j < npids; j++)
+		{
+			if (pids[j] == MyProcPid)
+				return true;
+			if (pids[j] != 0)
+				waiters = list_append_unique_int(waiters, pids[j]);
+		}
+		CHECK_FOR_INTERRUPTS();
+	}
+	return false;
+}
+
+/*
+ * Where waiting for an outdated holder would close a circle, somebody has to
+ * be the victim: the lower token.  Returns whether there was one to end.
+ */
+bool
+lockfence_break_deadlocks(List *pids, const FenceCheck *check)
+{
+	bool		ended = false;
+	ListCell   *cell;
+
+	foreach(cell, pids)
+	{
+		if (lockfence_waits_for_me(lfirst_int(cell)))
+			ended |= end_holder(lfirst_int(cell), false, check,
+								"each waits for the other, and the lower token gives way");
+	}
+	return ended;
+}

@@ -1,0 +1,363 @@
+/*
+ * template.c
+ *		Resource names: the template of a fence, and the names that rows give it.
+ *
+ * A name must not depend on who asks: two sessions that print the same value
+ * differently would write under different marks.  So the settings that a type's
+ * text form may depend on are pinned while a name is made, unless the type is
+ * known to depend on none.
+ */
+#include "postgres.h"
+
+#include "access/table.h"
+#include "catalog/pg_type.h"
+#include "executor/tuptable.h"
+#include "lockfence.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/datum.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+
+PG_FUNCTION_INFO_V1(lockfence_template_columns);
+PG_FUNCTION_INFO_V1(lockfence_resource_of);
+
+/* The error for an argument that says nothing valid. */
+void
+lockfence_refuse_setting(const char *argument, const char *detail)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("invalid fence setting \"%s\"", argument),
+			 errdetail("%s", detail),
+			 errhint("Declare the fence again by lockfence.detach() and lockfence.attach().")));
+}
+
+/* Add a part to the template: text as it stands, or the name of a column. */
+static TemplatePart *
+add_part(Fence *fence, char *text)
+{
+	TemplatePart *part;
+
+	if (fence->parts == NULL)
+		fence->parts = palloc0(sizeof(TemplatePart));
+	else
+		fence->parts = repalloc(fence->parts,
+								(fence->nparts + 1) * sizeof(TemplatePart));
+	part = &fence->parts[fence->nparts++];
+	memset(part, 0, sizeof(*part));
+	part->literal = text;
+	return part;
+}
+
+/* The end of the placeholder that begins here. */
+static const char *
+placeholder_end(const char *template, const char *start)
+{
+	const char *end = strpbrk(start, "{}");
+
+	if (end == NULL || *end == '{' || end == start)
+		lockfence_refuse_setting(psprintf("resource=%s", template),
+						"A placeholder is the name of a column in braces; a brace of the name itself is written twice.");
+	return end;
+}
+
+/*
+ * Split a template into text and column names.  A part for a column keeps
+ * the name in `literal` until lockfence_resolve_template() replaces it, with attno -1.
+ */
+void
+lockfence_split_template(Fence *fence, const char *template)
+{
+	StringInfoData text;
+	const char *p;
+
+	fence->constant = true;
+	initStringInfo(&text);
+	for (p = template; *p; p++)
+	{
+		if ((*p == '{' || *p == '}') && p[1] == *p)
+			appendStringInfoChar(&text, *p++);
+		else if (*p == '{')
+		{
+			const char *end = placeholder_end(template, p + 1);
+
+			add_part(fence, text.data);
+			add_part(fence, pnstrdup(p + 1, end - p - 1))->attno = -1;
+			fence->constant = false;
+			initStringInfo(&text);
+			p = end;
+		}
+		else if (*p == '}')
+			placeholder_end(template, p);
+		else
+			appendStringInfoChar(&text, *p);
+	}
+	add_part(fence, text.data);
+}
+
+/* The number of a column that the fence needs. */
+AttrNumber
+lockfence_resolve_column(Relation rel, const char *column)
+{
+	AttrNumber	attno = get_attnum(RelationGetRelid(rel), column);
+
+	if (attno <= 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_COLUMN),
+				 errmsg("column \"%s\" that the fence of table \"%s\" needs does not exist",
+						column, RelationGetRelationName(rel)),
+				 errdetail("It was renamed or dropped after the fence was attached. The fence lets no write pass."),
+				 errhint("Declare the fence again by lockfence.detach() and lockfence.attach()."),
+				 errtable(rel)));
+	if (TupleDescAttr(RelationGetDescr(rel), attno - 1)->attgenerated)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("a fence cannot use generated column \"%s\"", column),
+				 errdetail("Its value is not yet computed when the fence decides."),
+				 errtablecol(rel, attno)));
+	return attno;
+}
+
+/* Does the text form of a type depend on no setting of the session? */
+static bool
+output_is_fixed(Oid type)
+{
+	switch (getBaseType(type))
+	{
+		case BOOLOID:
+		case INT2OID:
+		case INT4OID:
+		case INT8OID:
+		case OIDOID:
+		case NUMERICOID:
+		case TEXTOID:
+		case VARCHAROID:
+		case BPCHAROID:
+		case NAMEOID:
+		case CHAROID:
+		case UUIDOID:
+			return true;
+		default:
+			return get_typtype(getBaseType(type)) == TYPTYPE_ENUM;
+	}
+}
+
+/* Find the columns of the template, and how their values are printed. */
+void
+lockfence_resolve_template(Fence *fence, Relation rel)
+{
+	for (int i = 0; i < fence->nparts; i++)
+	{
+		TemplatePart *part = &fence->parts[i];
+		Oid			type;
+		Oid			output;
+		bool		is_varlena;
+
+		if (part->attno == 0)
+			continue;
+		part->attno = lockfence_resolve_column(rel, part->literal);
+		part->literal = NULL;
+		type = TupleDescAttr(RelationGetDescr(rel), part->attno - 1)->atttypid;
+		getTypeOutputInfo(type, &output, &is_varlena);
+		fmgr_info_cxt(output, &part->output, CurrentMemoryContext);
+		if (!output_is_fixed(type))
+			fence->pin_settings = true;
+	}
+}
+
+/* Fix every setting that the text form of a value may depend on. */
+static int
+pin_settings(void)
+{
+	static const char *const settings[][2] = {
+		{"DateStyle", "ISO, YMD"}, {"IntervalStyle", "postgres"},
+		{"TimeZone", "UTC"}, {"extra_float_digits", "1"},
+		{"bytea_output", "hex"}, {"lc_monetary", "C"},
+		{"quote_all_identifiers", "off"},
+		/* a path that leaves pg_temp out would have it searched first */
+		{"search_path", "pg_catalog, pg_temp"}
+	};
+	int			level = NewGUCNestLevel();
+
+	for (int i = 0; i < lengthof(settings); i++)
+		(void) set_config_option(settings[i][0], settings[i][1], PGC_USERSET,
+								 PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	return level;
+}
+
+/* The error for a column that leaves the resource without a name. */
+static void
+refuse_null_placeholder(Relation rel, AttrNumber attno)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+			 errmsg("null value in column \"%s\" names no resource",
+					NameStr(TupleDescAttr(RelationGetDescr(rel), attno - 1)->attname)),
+			 errdetail("The fence of table \"%s\" names its resource by this column.",
+					   RelationGetRelationName(rel)),
+			 errhint("Set the column, and declare it NOT NULL."),
+			 errtablecol(rel, attno)));
+}
+
+/* Fill in the template.  A value stands at its part's place. */
+static char *
+format_resource(const Fence *fence, const Datum *values)
+{
+	StringInfoData name;
+	int			level = fence->pin_settings ? pin_settings() : 0;
+
+	initStringInfo(&name);
+	for (int i = 0; i < fence->nparts; i++)
+	{
+		const TemplatePart *part = &fence->parts[i];
+
+		appendStringInfoString(&name, part->literal ? part->literal :
+							   OutputFunctionCall((FmgrInfo *) &part->output, values[i]));
+	}
+	if (fence->pin_settings)
+		AtEOXact_GUC(true, level);
+
+	if (name.len == 0 || name.len > LOCKFENCE_MAX_RESOURCE_LEN)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("resource name must be 1 to %d bytes long",
+						LOCKFENCE_MAX_RESOURCE_LEN),
+				 errdetail("The row's values make the template \"%s\" a name of %d bytes.",
+						   fence->resource, name.len)));
+	return name.data;
+}
+
+/* The resource that a row belongs to. */
+char *
+lockfence_slot_resource(const Fence *fence, Relation rel, TupleTableSlot *slot)
+{
+	Datum	   *values = palloc(fence->nparts * sizeof(Datum));
+
+	for (int i = 0; i < fence->nparts; i++)
+	{
+		AttrNumber	attno = fence->parts[i].attno;
+		bool		isnull;
+
+		if (attno == 0)
+			continue;
+		values[i] = slot_getattr(slot, attno, &isnull);
+		if (isnull)
+			refuse_null_placeholder(rel, attno);
+	}
+	return format_resource(fence, values);
+}
+
+/* Is every column set that names the row's resource? */
+bool
+lockfence_slot_has_resource(const Fence *fence, TupleTableSlot *slot)
+{
+	for (int i = 0; i < fence->nparts; i++)
+	{
+		if (fence->parts[i].attno != 0 && slot_attisnull(slot, fence->parts[i].attno))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The resource that column values, by attribute number - 1, name; NULL where
+ * one of its columns is among the missing.
+ */
+char *
+lockfence_values_resource(const Fence *fence, const Datum *values, const bool *missing)
+{
+	Datum	   *part_values = palloc(fence->nparts * sizeof(Datum));
+
+	for (int i = 0; i < fence->nparts; i++)
+	{
+		AttrNumber	attno = fence->parts[i].attno;
+
+		if (attno == 0)
+			continue;
+		if (missing[attno - 1])
+			return NULL;
+		part_values[i] = values[attno - 1];
+	}
+	return format_resource(fence, part_values);
+}
+
+/* The resource of a fence whose template has no placeholder. */
+char *
+lockfence_constant_resource(const Fence *fence)
+{
+	Assert(fence->constant);
+	return format_resource(fence, NULL);
+}
+
+/* Do both rows, to the byte, name the same resource? */
+bool
+lockfence_same_resource(const Fence *fence, Relation rel,
+						TupleTableSlot *a, TupleTableSlot *b)
+{
+	for (int i = 0; i < fence->nparts; i++)
+	{
+		AttrNumber	attno = fence->parts[i].attno;
+		Form_pg_attribute attribute;
+		bool		a_null;
+		bool		b_null;
+		Datum		a_value;
+		Datum		b_value;
+
+		if (attno == 0)
+			continue;
+		attribute = TupleDescAttr(RelationGetDescr(rel), attno - 1);
+		a_value = slot_getattr(a, attno, &a_null);
+		b_value = slot_getattr(b, attno, &b_null);
+		if (a_null || b_null ||
+			!datum_image_eq(a_value, b_value, attribute->attbyval, attribute->attlen))
+			return false;
+	}
+	return true;
+}
+
+/* resource_of(target regclass, row record): the resource of a row, or null */
+Datum
+lockfence_resource_of(PG_FUNCTION_ARGS)
+{
+	Relation	rel = table_open(PG_GETARG_OID(0), AccessShareLock);
+	const Fence *fence = lockfence_relation_fence(rel);
+	HeapTupleHeader row = PG_GETARG_HEAPTUPLEHEADER(1);
+	char	   *resource = NULL;
+
+	if (HeapTupleHeaderGetTypeId(row) != rel->rd_rel->reltype)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("the row is not of table \"%s\"", RelationGetRelationName(rel))));
+	if (fence != NULL && fence->resource != NULL)
+	{
+		TupleTableSlot *slot = MakeSingleTupleTableSlot(RelationGetDescr(rel),
+														&TTSOpsHeapTuple);
+		HeapTupleData tuple = {.t_len = HeapTupleHeaderGetDatumLength(row),.t_data = row};
+
+		ExecStoreHeapTuple(&tuple, slot, false);
+		resource = lockfence_slot_resource(fence, rel, slot);
+		ExecDropSingleTupleTableSlot(slot);
+	}
+	table_close(rel, AccessShareLock);
+	if (resource == NULL)
+		PG_RETURN_NULL();
+	PG_RETURN_TEXT_P(cstring_to_text(resource));
+}
+
+/* template_columns(template text): the columns that a template names */
+Datum
+lockfence_template_columns(PG_FUNCTION_ARGS)
+{
+	Fence		fence = {0};
+	ArrayBuildState *columns = initArrayResult(TEXTOID, CurrentMemoryContext, false);
+
+	lockfence_split_template(&fence, text_to_cstring(PG_GETARG_TEXT_PP(0)));
+	for (int i = 0; i < fence.nparts; i++)
+	{
+		if (fence.parts[i].attno != 0)
+			columns = accumArrayResult(columns, CStringGetTextDatum(fence.parts[i].literal),
+									   false, TEXTOID, CurrentMemoryContext);
+	}
+	PG_RETURN_DATUM(makeArrayResult(columns, CurrentMemoryContext));
+}

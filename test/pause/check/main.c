@@ -1,0 +1,116 @@
+/*
+ * main.c
+ *	  pause-check: decides recorded histories.
+ *
+ *	  pause-check FILE...		exit 0 all good, 1 one is not, 2 undecided or unreadable
+ *	  pause-check --mutants FILE	also breaks the history in every known way; each
+ *								mutant that the history gives room for must be rejected
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "mutate.h"
+#include "search.h"
+
+static int
+decide(json_t *events, char *reason, size_t size, int *nops)
+{
+	history		h;
+	int			result = HISTORY_GOOD;
+
+	history_build(&h, events);
+	if (nops)
+		*nops = h.nops;
+	if (h.problem[0])
+	{
+		snprintf(reason, size, "%s", h.problem);
+		result = HISTORY_BAD;
+	}
+	for (int l = 0; l < h.nlocks && result == HISTORY_GOOD; l++)
+	{
+		char		why[400];
+
+		result = search_lock(&h.locks[l], why, sizeof why);
+		if (result != HISTORY_GOOD)
+			snprintf(reason, size, "%s: %s", h.locks[l].name, why);
+	}
+	history_free(&h);
+	return result;
+}
+
+static int
+check_mutants(json_t *events)
+{
+	int			rejected = 0;
+	int			made = 0;
+
+	for (int m = 0; m < nmutants; m++)
+	{
+		json_t	   *broken = json_deep_copy(events);
+		char		reason[512] = "";
+
+		if (mutants[m].apply(broken))
+		{
+			int			result = decide(broken, reason, sizeof reason, NULL);
+
+			made++;
+			rejected += result == HISTORY_BAD;
+			printf("  mutant %-22s %s%s%s\n", mutants[m].name,
+				   result == HISTORY_BAD ? "rejected" : "NOT REJECTED",
+				   *reason ? ": " : "", reason);
+		}
+		else
+			printf("  mutant %-22s no room for it in this history\n", mutants[m].name);
+		json_decref(broken);
+	}
+	printf("  mutants: %d made, %d rejected\n", made, rejected);
+	return made == rejected ? 0 : 1;
+}
+
+static int
+check_file(const char *path, int with_mutants)
+{
+	char		reason[512];
+	json_t	   *events = history_read(path, reason, sizeof reason);
+	int			nops;
+	int			result;
+
+	if (*reason)
+	{
+		printf("%s: unreadable: %s\n", path, reason);
+		return 2;
+	}
+	result = decide(events, reason, sizeof reason, &nops);
+	printf("%s: %s, %d operations%s%s\n", path,
+		   result == HISTORY_GOOD ? "good" : result == HISTORY_BAD ? "BAD" : "undecided",
+		   nops, *reason && result != HISTORY_GOOD ? ": " : "",
+		   result == HISTORY_GOOD ? "" : reason);
+	if (result == HISTORY_GOOD && with_mutants)
+		result = check_mutants(events) ? HISTORY_BAD : HISTORY_GOOD;
+	json_decref(events);
+	return result;
+}
+
+int
+main(int argc, char **argv)
+{
+	int			first = 1;
+	int			with_mutants = 0;
+	int			worst = 0;
+
+	if (argc > 1 && strcmp(argv[1], "--mutants") == 0)
+		with_mutants = first++;
+	if (first >= argc)
+	{
+		fprintf(stderr, "usage: pause-check [--mutants] HISTORY...\n");
+		return 2;
+	}
+	for (int i = first; i < argc; i++)
+	{
+		int			result = check_file(argv[i], with_mutants);
+
+		if (result > worst)
+			worst = result;
+	}
+	return worst;
+}

@@ -1,0 +1,94 @@
+# What was expected, what was seen, and the verdict.  Sourced by run.
+
+PASSED=0
+FAILED=0
+SKIPPED=0
+
+# result PROOF VARIANT EXPECTED SEEN VERDICT: holds, FAILS or not run.
+result() {
+	printf '%s\t%s\t%s\t%s\t%s\n' "$@" >>"$OUT/results.tsv"
+	case $5 in
+		holds) PASSED=$((PASSED + 1)) ;;
+		FAILS) FAILED=$((FAILED + 1)) ;;
+		*) SKIPPED=$((SKIPPED + 1)) ;;
+	esac
+	say "proof $1, $2: $5 ($4)"
+}
+
+# verdict: holds if nothing was found wrong.  WRONG is a list of what was.
+verdict() { if [ ${#WRONG[@]} = 0 ]; then echo holds; else echo FAILS; fi; }
+
+wrong() { WRONG+=("$*"); }
+
+# seen TEXT: with what was wrong, if anything was.
+seen() {
+	local text=$1 w
+	for w in "${WRONG[@]}"; do text="$text; WRONG: $w"; done
+	printf '%s' "$text"
+}
+
+note() { "$BUILD/pause-note" "$@"; }		# FILE WHO WHAT PHASE [KEY=VALUE]...
+
+# has FILE WHO WHAT PHASE: is there such an event yet?
+has() {
+	[ -s "$1" ] && grep -F "\"who\":\"$2\",\"what\":\"$3\",\"phase\":\"$4\"" "$1" >/dev/null
+}
+
+# event FILE WHO WHAT PHASE FIELD: of the first such event.
+event() {
+	grep -F "\"who\":\"$2\",\"what\":\"$3\",\"phase\":\"$4\"" "$1" | head -n 1 | jq -r ".$5 // \"\"" || true
+}
+
+seconds_between() { awk -v a="$1" -v b="$2" 'BEGIN { if (a == "" || b == "") print "?"; else printf "%.2f", (b - a) / 1e6 }'; }
+milliseconds() { awk -v us="$1" 'BEGIN { if (us == "") print "?"; else printf "%.1f", us / 1e3 }'; }
+
+# check_history FILE: decided by the checker, which must also reject the history once it is broken in
+# each of the ways it gives room for.
+check_history() {
+	local said status=0
+	said=$("$BUILD/pause-check" --mutants "$1") || status=$?
+	CHECKED=$(sed -n 's/.*: good, \([0-9]*\) operations$/\1 operations checked/p' <<<"$said")
+	if [ -z "$CHECKED" ]; then
+		CHECKED='rejected by the checker'
+		wrong "the history is not one of a lock and a fence: ${said#*: }"
+	elif [ "$status" != 0 ]; then
+		wrong "the checker accepted a mutant of the history: $(grep 'NOT REJECTED' <<<"$said" | head -n 1)"
+	fi
+	CHECKED="$CHECKED$(sed -n 's/.*mutants: \([0-9]*\) made, \([0-9]*\) rejected/, \2 of \1 mutants rejected/p' <<<"$said")"
+	echo "$said" >>"$OUT/checks.log"
+}
+
+print_table() {
+	awk -F '\t' -v width="${COLUMNS:-150}" '
+		function wrap(text, w, out,    n, words, i, line) {
+			n = split(text, words, " "); line = ""; delete out; out[0] = 0
+			for (i = 1; i <= n; i++) {
+				if (length(line) && length(line) + length(words[i]) + 1 > w) { out[++out[0]] = line; line = words[i] }
+				else line = line (length(line) ? " " : "") words[i]
+			}
+			out[++out[0]] = line
+		}
+		function rule(   i) { for (i = 0; i < 30 + 2 * w + 11; i++) printf "-"; print "" }
+		BEGIN { w = int((width - 41) / 2); if (w < 30) w = 30
+			printf "%-30s %-*s  %-*s  %s\n", "proof", w, "expected", w, "seen", "verdict"; rule() }
+		{
+			wrap($1 ". " $2, 29, a); wrap($3, w, b); wrap($4, w, c)
+			m = a[0]; if (b[0] > m) m = b[0]; if (c[0] > m) m = c[0]
+			for (i = 1; i <= m; i++)
+				printf "%-30s %-*s  %-*s  %s\n", (i <= a[0] ? a[i] : ""), w, (i <= b[0] ? b[i] : ""),
+					w, (i <= c[0] ? c[i] : ""), (i == 1 ? $5 : "")
+			rule()
+		}' "$OUT/results.tsv"
+}
+
+# What the report says of the run itself.
+write_facts() {
+	{
+		printf 'run\t%s, scale %s\n' "$(date -u '+%Y-%m-%d %H:%M UTC')" "$SCALE"
+		printf 'lease\t%s s; a holder is stopped for %s s; %s clients in the storm\n' "$TTL" "$STOP" "$CLIENTS"
+		printf 'lockfence\t%s\n' "$(sql "SELECT extversion FROM pg_extension WHERE extname = 'lockfence'")"
+		printf 'PostgreSQL\t%s\n' "$(sql 'SHOW server_version')"
+		printf 'etcd\t%s, three members\n' "$(etcd --version | sed -n 's/^etcd Version: //p')"
+		printf 'machine\t%s processors, Linux %s\n' "$(nproc)" "$(uname -r)"
+	} >"$OUT/facts.tsv"
+}

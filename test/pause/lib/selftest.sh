@@ -1,0 +1,161 @@
+# The tests of the kit's own parts: the checker, the lock service, the holder library.  Sourced by run.
+
+# self_test: adds to PASSED and FAILED.  Needs the database.
+self_test() {
+	checker_tests
+	quorum_plan loopback
+	quorum_start "test-$$"
+	arbiter_start --max-acquires 4
+	front_start
+	service_tests
+	holder_tests
+	service_stop
+	say "$PASSED passed, $FAILED failed so far"
+}
+
+checker_tests() {
+	local last
+	"${unprivileged[@]}" "$BUILD/pause-check-test" >"$LOGS/checker.log" 2>&1 || true
+	grep '^not ok' "$LOGS/checker.log" || true
+	last=$(tail -n 1 "$LOGS/checker.log")
+	if [[ $last =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]]; then
+		PASSED=$((PASSED + BASH_REMATCH[1])) FAILED=$((FAILED + BASH_REMATCH[2]))
+	else
+		cat "$LOGS/checker.log"
+		FAILED=$((FAILED + 1))
+	fi
+}
+
+# is NAME SEEN EXPECTED
+is() {
+	if [ "$2" = "$3" ]; then
+		PASSED=$((PASSED + 1))
+	else
+		FAILED=$((FAILED + 1))
+		printf 'not ok - %s: %s instead of %s\n' "$1" "$2" "$3"
+	fi
+}
+
+# answers NAME STATUS CODE WHO PATH JSON
+answers() {
+	call "$4" "$5" "$6"
+	is "$1" "$CALL_STATUS $CALL_CODE" "$2 $3"
+}
+
+# ---- the lock service ----------------------------------------------------------------------------
+
+service_tests() {
+	local s first second
+	answers 'a cluster without an epoch serves nothing' 503 sealed a /v1/session '{"ttl":10}'
+	answers 'the first epoch needs an administrator' 403 not_admin a /v1/advance-epoch '{"reason":"x"}'
+	answers 'the first epoch needs a reason' 400 no_reason "$ADMIN" /v1/advance-epoch '{}'
+	answers 'an administrator begins the first epoch' 200 '' "$ADMIN" /v1/advance-epoch '{"reason":"test"}'
+	answers 'an epoch comes once' 409 epoch_too_low "$ADMIN" /v1/advance-epoch '{"reason":"test","epoch":1}'
+
+	answers 'a session is opened' 200 '' a /v1/session '{"ttl":10}'
+	s=$(field session)
+	answers 'a session of no time is not' 400 bad_ttl a /v1/session '{"ttl":0}'
+	answers 'a lock is granted' 200 '' a /v1/acquire "{\"session\":\"$s\",\"resource\":\"x/1\",\"request\":\"r1\"}"
+	first=$(field token)
+	answers 'asked again, it is the same grant' 200 '' a /v1/acquire "{\"session\":\"$s\",\"resource\":\"x/1\",\"request\":\"r1\"}"
+	is 'with the same token' "$(field token)" "$first"
+	answers 'another request of the session is refused' 409 held a /v1/acquire "{\"session\":\"$s\",\"resource\":\"x/1\",\"request\":\"r2\"}"
+	answers 'a session belongs to one identity' 403 not_yours b /v1/acquire "{\"session\":\"$s\",\"resource\":\"x/2\",\"request\":\"r3\"}"
+	answers 'and so does its renewal' 403 not_yours b /v1/renew "{\"session\":\"$s\"}"
+	answers 'it is renewed' 200 '' a /v1/renew "{\"session\":\"$s\"}"
+	answers 'a session that never was cannot be' 410 session_gone a /v1/renew '{"session":"12345"}'
+	answers 'a token is valid' 200 '' b /v1/validate "{\"resource\":\"x/1\",\"token\":\"$first\"}"
+	is 'and said to be' "$(jq -c '[.resource, .token, .valid, (.expires_in_ms > 0)]' <<<"$CALL_BODY")" "[\"x/1\",\"$first\",true,true]"
+	answers 'validate is asked by GET as well' 200 '' b "/v1/validate?resource=x%2F1&token=$first" ''
+	is 'with the same answer' "$(field valid)" true
+	answers 'a token one higher is not valid' 200 '' b /v1/validate "{\"resource\":\"x/1\",\"token\":\"$((first + 1))\"}"
+	is 'and said not to be' "$(field valid)" false
+	answers 'only the right token releases' 409 not_held a /v1/release "{\"session\":\"$s\",\"resource\":\"x/1\",\"token\":\"$((first + 1))\"}"
+	answers 'a lock is released' 200 '' a /v1/release "{\"session\":\"$s\",\"resource\":\"x/1\",\"token\":\"$first\"}"
+	answers 'once' 409 not_held a /v1/release "{\"session\":\"$s\",\"resource\":\"x/1\",\"token\":\"$first\"}"
+	answers 'it is granted again' 200 '' a /v1/acquire "{\"session\":\"$s\",\"resource\":\"x/1\",\"request\":\"r4\"}"
+	second=$(field token)
+	is 'with a higher token' "$([ "$second" -gt "$first" ] && echo higher)" higher
+	answers 'it is described' 200 '' b /v1/describe '{"resource":"x/1"}'
+	is 'with its holder' "$(field holder)" a
+
+	answers 'force-release is for administrators' 403 not_admin a /v1/force-release '{"resource":"x/1","reason":"r"}'
+	answers 'and for a reason' 400 no_reason "$ADMIN" /v1/force-release '{"resource":"x/1"}'
+	answers 'a lock is released by force' 200 '' "$ADMIN" /v1/force-release '{"resource":"x/1","reason":"the holder is lost"}'
+	is 'which the audit log tells' "$(jq -c 'select(.action == "force-release") | [.who, .resource, .reason, .before.token]' "$WORK/audit.log")" \
+		"[\"$ADMIN\",\"x/1\",\"the holder is lost\",\"$second\"]"
+	answers 'a lock nobody holds cannot be' 404 not_held "$ADMIN" /v1/force-release '{"resource":"x/1","reason":"again"}'
+
+	answers 'a token is a string' 400 bad_number a /v1/release "{\"session\":\"$s\",\"resource\":\"x/1\",\"token\":$first}"
+	answers 'a name has no control characters' 400 bad_resource a /v1/describe '{"resource":"a\u000ab"}'
+	answers 'there is nothing else' 404 no_such_endpoint a /v1/../etc '{}'
+	crowd_is_shed "$s"
+}
+
+# Four acquires may wait at once; of ten, some are told when to come again, and a renewal is not.
+crowd_is_shed() {
+	local i pids=() dir=$WORK/crowd
+	mkdir -p "$dir"
+	call a /v1/acquire "{\"session\":\"$1\",\"resource\":\"x/crowd\",\"request\":\"r0\"}"
+	for i in 1 2 3 4 5 6 7 8 9 10; do
+		(call a /v1/acquire "{\"session\":\"$1\",\"resource\":\"x/crowd\",\"request\":\"c$i\",\"wait_ms\":3000}"
+			echo "$CALL_STATUS $CALL_CODE" >"$dir/$i") &
+		pids+=($!)
+	done
+	sleep 1
+	answers 'a renewal is answered while acquires are shed' 200 '' a /v1/renew "{\"session\":\"$1\"}"
+	wait "${pids[@]}" || true
+	is 'of ten acquires at once, six are shed' "$(cat "$dir"/* | sort | uniq -c | sed 's/^ *//' | paste -sd,)" '4 409 held,6 503 busy'
+}
+
+# ---- the holder library and its program ----------------------------------------------------------
+
+# hold WHO RESOURCE OPTION... -- COMMAND...
+hold() {
+	local who=$1 resource=$2
+	shift 2
+	STATUS=0
+	"${unprivileged[@]}" "$BUILD/lockfence-hold" --url "$URL" --ca "$CERTS/ca.pem" --cert "$CERTS/$who.pem" \
+		--key "$CERTS/$who.key" --resource "$resource" "$@" >"$WORK/hold.out" 2>>"$LOGS/hold.log" || STATUS=$?
+}
+
+# The scripts' own resource: their tokens are presented, so the mark shows them.
+holder_tests() {
+	local mark before="SELECT coalesce(max(token)::bigint, 0) FROM lockfence.mark WHERE resource = 'kit:hold'"
+	hold a kit:hold --dsn "$DSN" -- sh -c 'echo "$LOCKFENCE_RESOURCE $LOCKFENCE_TOKEN"; exit 3'
+	is 'a command runs under the lock, and its status is told' "$STATUS" 3
+	mark=$(sql "$before")
+	is 'it knows its lock and token, which PostgreSQL was shown first' "$(cat "$WORK/hold.out")" "kit:hold $mark"
+	hold a kit:hold --ttl 3 --wait 8 -- sleep 4
+	is 'a hold outlasts its lease by renewals' "$STATUS" 0
+	"${unprivileged[@]}" psql "$DSN" -qAtX -c "SELECT lockfence.present('kit:hold', 9000000000000000000)" >/dev/null
+	hold a kit:hold --wait 5 --dsn "$DSN" -- true
+	is 'a token below the mark is no lock' "$STATUS" 77
+	sql "SELECT lockfence.reset_mark('kit:hold', $mark, 'a test of the kit poisoned it')" >/dev/null
+	held_elsewhere
+	fenced_when_cut_off
+}
+
+held_elsewhere() {
+	local holder
+	hold a kit:busy --ttl 5 -- sleep 3 &
+	holder=$!
+	sleep 1
+	hold b kit:busy -- true
+	is 'a lock that is held is not granted' "$STATUS" 75
+	wait "$holder" || true
+}
+
+# The service stops answering: the holder must stop by itself, before its lease can have run out.
+fenced_when_cut_off() {
+	local start holder
+	(hold a kit:cut --ttl 6 --grace 1 -- sleep 60; echo "$STATUS" >"$WORK/cut.status") &
+	holder=$!
+	sleep 1
+	start=$("$BUILD/pause-note" -)
+	kill -STOP -- "-$ARBITER_PID"
+	wait "$holder" || true
+	kill -CONT -- "-$ARBITER_PID"
+	is 'a holder that is cut off ends its command' "$(cat "$WORK/cut.status")" 76
+	is 'within the lease' "$([ $(($("$BUILD/pause-note" -) - start)) -lt 6000000 ] && echo in time)" 'in time'
+}
