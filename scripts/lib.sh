@@ -21,6 +21,7 @@
 
 set -euo pipefail
 
+MORE_PACKAGES=()	# what a script needs besides; NN stands for the version
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 PGDATA=
 
@@ -85,7 +86,8 @@ find_postgres() {
 			[ -n "$version" ] || { refresh_packages; version=$(default_version); }
 		fi
 		[ -n "$version" ] || die 'found no package called postgresql'
-		need_packages gcc make perl "postgresql-$version" "postgresql-server-dev-$version" libipc-run-perl
+		need_packages gcc make perl "postgresql-$version" "postgresql-server-dev-$version" libipc-run-perl \
+			"${MORE_PACKAGES[@]//NN/$version}"
 		PG_CONFIG=/usr/lib/postgresql/$version/bin/pg_config
 	fi
 	PG_MAJOR=$("$PG_CONFIG" --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')

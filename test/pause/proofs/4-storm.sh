@@ -60,8 +60,13 @@ end_swarm() {
 	for p in "${SWARM[@]}"; do wait_until 60 has_ended "$p" || kill_group "$p"; done
 }
 
-held() { grep -c "\"who\":\"$1-[0-9]*\",\"what\":\"write\",\"phase\":\"ok\"" "$STORM" || true; }
-holding() { sleep 0.2; [ "$(held "$1")" -ge "$CLIENTS" ]; }
+# How many clients of a generation hold their lock now: granted, and not fenced since.
+held() {
+	grep -E "\"who\":\"$1-[0-9]*\",\"what\":\"(acquire\",\"phase\":\"ok|fence)\"" "$STORM" |
+		awk -F '"' '{ who = $6 } $10 == "fence" { delete holds[who]; next } { holds[who] }
+			END { n = 0; for (who in holds) n++; print n }'
+}
+holding() { sleep 0.5; [ "$(held "$1")" -ge "$CLIENTS" ]; }
 
 # A request nginx answered with 5xx; 499 is a client that was killed while it asked.
 shed() { awk -v path="$1" '$2 == path && $3 >= 500' "$WORK/nginx/shed.log" 2>/dev/null | wc -l; }

@@ -184,7 +184,7 @@ figure_restore(FILE *out, const story *s)
 void
 figure_legend(FILE *out)
 {
-	figure		f = {out, 0, 100, 0, {NULL}, 0, 24};
+	figure		f = {out, 0, 100, 0, {NULL}, 0, 0};
 	static const struct
 	{
 		mark_kind	kind;
@@ -204,7 +204,7 @@ figure_legend(FILE *out)
 		mark		m = {entries[i].kind, 0, "", "", "", ""};
 
 		/* the marks' own drawing, moved into a small picture */
-		fputs("<span><svg class='key' viewBox='121 49 18 18'>", out);
+		fputs("<span><svg class='key' viewBox='121 37 18 18'>", out);
 		svg_mark(&f, 0, &m);
 		fprintf(out, "</svg>%s</span>", entries[i].words);
 	}

@@ -70,6 +70,8 @@ page_begin(FILE *out, int held, int failed, int not_run)
 			"<p class='sum %s'>", style, failed ? "bad" : "good");
 	if (failed)
 		fprintf(out, "%d of %d claims FAIL.", failed, held + failed);
+	else if (held == 1)
+		fputs("The one claim that was tried holds.", out);
 	else
 		fprintf(out, "All %d claims that were tried hold.", held);
 	if (not_run)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../check/strmap.h"
 #include "figures.h"
 #include "svg.h"
 
@@ -20,6 +21,7 @@ typedef struct counts
 	int			n;
 	int		   *holding;		/* clients that hold a lock and live */
 	int		   *renewed;		/* renewals answered, a step */
+	strmap		holds;			/* by client: 1 */
 } counts;
 
 static bool
@@ -31,6 +33,13 @@ is(json_t *event, const char *what, const char *phase)
 	return w && p && strcmp(w, what) == 0 && strcmp(p, phase) == 0;
 }
 
+/* Does this client hold its lock?  One that is fenced before it was granted any did not. */
+static int *
+holds_at(counts *c, json_t *event)
+{
+	return strmap_at(&c->holds, json_string_value(json_object_get(event, "who")));
+}
+
 static void
 count_event(counts *c, const story *s, json_t *event)
 {
@@ -40,10 +49,16 @@ count_event(counts *c, const story *s, json_t *event)
 		return;
 	if (is(event, "renew", "ok"))
 		c->renewed[at]++;
-	else if (is(event, "acquire", "ok"))
+	else if (is(event, "acquire", "ok") && *holds_at(c, event) != 1)
+	{
+		*holds_at(c, event) = 1;
 		c->holding[at]++;
-	else if (is(event, "fence", "ok"))
+	}
+	else if (is(event, "fence", "ok") && *holds_at(c, event) == 1)
+	{
+		*holds_at(c, event) = 0;
 		c->holding[at]--;
+	}
 }
 
 /* From changes to totals; a kill leaves nobody. */
@@ -125,4 +140,5 @@ figure_storm(FILE *out, json_t *events, const story *s)
 	svg_end(&f);
 	free(c.holding);
 	free(c.renewed);
+	strmap_free(&c.holds);
 }
