@@ -1,6 +1,7 @@
 # lockfence: a PGXS extension.  `make`, `make install`, `make installcheck`.
 # `scripts/test` runs every test without installing it; `make memcheck` and `make matrix` are the slower ones.
-EXTENSION = lockfence
+# lockfence_pgtap is SQL alone, and for tests.
+EXTENSION = lockfence lockfence_pgtap
 MODULE_big = lockfence
 
 HERE := $(dir $(lastword $(MAKEFILE_LIST)))

@@ -21,6 +21,7 @@
 
 set -euo pipefail
 
+MORE_PACKAGES=()	# what a script needs besides; NN stands for the version
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 PGDATA=
 
@@ -85,7 +86,8 @@ find_postgres() {
 			[ -n "$version" ] || { refresh_packages; version=$(default_version); }
 		fi
 		[ -n "$version" ] || die 'found no package called postgresql'
-		need_packages gcc make perl "postgresql-$version" "postgresql-server-dev-$version" libipc-run-perl
+		need_packages gcc make perl "postgresql-$version" "postgresql-server-dev-$version" libipc-run-perl \
+			"${MORE_PACKAGES[@]//NN/$version}"
 		PG_CONFIG=/usr/lib/postgresql/$version/bin/pg_config
 	fi
 	PG_MAJOR=$("$PG_CONFIG" --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')
@@ -178,7 +180,7 @@ start_cluster() {
 # restart_cluster ['SETTING=VALUE'...]: with these settings on top.
 restart_cluster() {
 	as_user env "${SERVER_ENV[@]-_=}" pg_ctl -s -w -D "$PGDATA" -l "$WORK/server.log" \
-		-o "-p $PGPORT $(printf -- '-c %s ' "$@")" restart
+		-o "-p $PGPORT ${*/#/-c }" restart
 }
 
 stop_cluster() {

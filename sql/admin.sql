@@ -140,6 +140,8 @@ SELECT lockfence.prune('-1 hour');
 \echo :LAST_ERROR_SQLSTATE
 SELECT lockfence.prune(NULL);
 SELECT lockfence.present('admin:late', lockfence.make_token(1, 7));
+-- (one that sorts last and is low, so that the floor is not just the mark that was folded last)
+SELECT lockfence.present('~admin:last', 1);
 CREATE TABLE floor_before AS SELECT max(token) AS highest, count(*) AS marks FROM lockfence.mark;
 BEGIN;
 SELECT lockfence.prune('0') = marks AS all_folded FROM floor_before;

@@ -139,6 +139,36 @@ CREATE TRIGGER early BEFORE INSERT ON job_b FOR EACH ROW EXECUTE FUNCTION keep_n
 UPDATE job SET place = 'b', note = 'moved';
 SELECT tableoid::regclass, * FROM job;
 
+-- A trigger that updates another fenced table between the halves, or gives up doing so: the move is still
+-- known for one, and a token that came with the row is none that was presented.
+CREATE TABLE tally (id integer, moves integer);
+INSERT INTO tally VALUES (1, 0);
+SELECT lockfence.attach('tally', 'move:tally', 'fence', missing => 'allow');
+CREATE FUNCTION keep_tally() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	UPDATE test_move.tally SET moves = moves + 1;
+	BEGIN
+		UPDATE test_move.tally SET moves = 1 / 0;
+	EXCEPTION WHEN division_by_zero THEN NULL;
+	END;
+	RETURN OLD;
+END
+$$;
+CREATE TABLE parcel (id integer, place text) PARTITION BY LIST (place);
+CREATE TABLE parcel_a PARTITION OF parcel FOR VALUES IN ('a');
+CREATE TABLE parcel_b PARTITION OF parcel FOR VALUES IN ('b');
+CREATE TRIGGER early BEFORE DELETE ON parcel_a FOR EACH ROW EXECUTE FUNCTION keep_tally();
+SELECT lockfence.attach('parcel');
+INSERT INTO parcel VALUES (1, 'a', 10);
+UPDATE parcel SET place = 'b', fence = 10;
+SELECT tableoid::regclass, * FROM parcel;
+SELECT lockfence.detach('parcel');
+SELECT lockfence.attach('parcel', 'move:to-{place}', 'fence', missing => 'allow');
+INSERT INTO parcel VALUES (2, 'a', 10);
+UPDATE parcel SET place = 'b' WHERE id = 2;
+SELECT tableoid::regclass, * FROM parcel WHERE id = 2;
+SELECT resource, token FROM lockfence.mark WHERE resource LIKE 'move:to-%' ORDER BY 1;
+
 -- A statement that moves some rows and changes others.
 CREATE TABLE stock (id integer, place text, note text) PARTITION BY LIST (place);
 CREATE TABLE stock_a PARTITION OF stock FOR VALUES IN ('a');

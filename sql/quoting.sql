@@ -59,4 +59,8 @@ TRUNCATE "P ""leaf""";
 SELECT lockfence.detach('"P {1}"');
 SELECT lockfence.attach('"P {1}"', 'quoting:{id}');
 
+-- What is no text in the database's encoding cannot become text.
+SELECT lockfence.fence_settings(convert_to('resource=', 'UTF8') || '\xf0');
+\echo :LAST_ERROR_SQLSTATE
+
 DROP SCHEMA "Test ""Quoting"". {x}" CASCADE;

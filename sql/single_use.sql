@@ -107,6 +107,12 @@ CREATE TABLE named_job (id integer PRIMARY KEY, note text);
 SELECT lockfence.attach('named_job', 'single:named-{id}', token_column => 'fence', repeat => 'reject');
 INSERT INTO named_job VALUES (1, 'folded', 10);
 \echo :LAST_ERROR_SQLSTATE
+-- ... and if it was presented before
+BEGIN;
+SELECT lockfence.present('single:named-1', 10);
+INSERT INTO named_job VALUES (1, 'presented', 10);
+\echo :LAST_ERROR_SQLSTATE
+ROLLBACK;
 INSERT INTO named_job VALUES (1, 'new', 11);
 SELECT lockfence._set_state('floor', NULL);
 -- ... or lost in a restore, and stands in the row alone

@@ -136,6 +136,13 @@ UNION ALL
 SELECT * FROM (VALUES ('LF002', true, NULL::bigint, NULL::bigint), ('LF001', true, 3, 9)) expected WHERE NOT kept()
 ORDER BY 1;
 
+-- and verify() finds one that was forgotten: its guards say since when it is so
+SELECT severity, code FROM lockfence.verify('tried') WHERE target = 'tried'::regclass;
+UPDATE pg_trigger SET tgargs = decode(regexp_replace(encode(tgargs, 'escape'), 'since=\d+', 'since=2020'), 'escape')
+WHERE tgrelid = 'tried'::regclass;
+SELECT severity, code, remedy FROM lockfence.verify('tried') WHERE target = 'tried'::regclass;
+SELECT extract(year FROM advisory_since) AS year FROM lockfence.fences WHERE target = 'tried'::regclass;
+
 -- a constant fence counts statements, a row fence rows
 CREATE TABLE ledger (id int);
 CREATE TABLE account (id int PRIMARY KEY);

@@ -24,6 +24,7 @@
  */
 #include "postgres.h"
 
+#include "access/xlog.h"
 #include "common/hashfn.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
@@ -175,11 +176,17 @@ end_writing(CacheSet *set)
 	SpinLockRelease(&set->mutex);
 }
 
-/* What an entry must bear to be found; read before the mark that goes in. */
+/*
+ * What an entry must bear to be found; read before the mark that goes in.
+ * 0: a mark that is read now is not to be put.  So on a standby, where replay
+ * changes marks without a lock and drops nothing: what was put would be
+ * believed after promotion.
+ */
 uint64
 lockfence_cache_generation(void)
 {
-	return have_cache() ? pg_atomic_read_u64(&cache->generation) : 0;
+	return have_cache() && !RecoveryInProgress() ?
+		pg_atomic_read_u64(&cache->generation) : 0;
 }
 
 /* The cached mark of a resource; 0: it is not there. */
@@ -209,7 +216,7 @@ lockfence_cache_put(const char *resource, FenceToken token, uint64 generation)
 	CacheKey	key;
 	CacheEntry *entry;
 
-	if (!make_key(&key, resource))
+	if (generation == 0 || !make_key(&key, resource))
 		return;
 	begin_writing(key.set);
 	entry = find_entry(&key);

@@ -126,7 +126,8 @@ hold_mark(MarkScan *scan, const LOCKTAG *tag, const FenceCheck *check)
 	bool		by_tuple = lockfence_held_locks() >= lockfence_max_resource_locks;
 	bool		held;
 
-	if (check->single_use && !scan->own)
+	/* what this transaction advanced itself, it remembers */
+	if (check->single_use)
 	{
 		lockfence_refuse_repeated(&check->write, check->token);
 		return REFUSED;
@@ -141,7 +142,7 @@ hold_mark(MarkScan *scan, const LOCKTAG *tag, const FenceCheck *check)
 		return START_OVER;
 	if (!by_tuple && !scan->own && lockfence_mark_is_guarded(scan))
 		lockfence_cache_put(check->write.resource, check->token, scan->generation);
-	remember(check, scan->own, !by_tuple);
+	remember(check, false, !by_tuple);
 	return ACCEPTED;
 }
 
@@ -178,27 +179,27 @@ scan_is_certain(MarkScan *scan)
 	return !scan->found && !TransactionIdIsValid(scan->changing);
 }
 
-/* Is the token too low for what stands for a missing mark? */
-static bool
-is_outdated(const FenceCheck *check, FenceToken standing)
-{
-	return check->token < standing || (check->single_use && check->token == standing);
-}
-
 /*
  * Raise the mark to the token, under the exclusive lock.  Where there is no
- * mark, REFUSED says that the token is too low for what stands for it.
+ * mark, REFUSED says that the token is too low for what stands for it, and
+ * used_up that it equals that: it may have been accepted before.
  */
 static Verdict
-write_mark(MarkScan *scan, const FenceCheck *check)
+write_mark(MarkScan *scan, const FenceCheck *check, bool *used_up)
 {
-	const char *name;
-
+	*used_up = false;
 	if (!scan_is_certain(scan))
 		return START_OVER;
-	if (!scan->found && is_outdated(check, standing_mark(check, &name)))
-		return REFUSED;
-	if (scan->found)
+	if (!scan->found)
+	{
+		const char *name;
+		FenceToken	standing = standing_mark(check, &name);
+
+		*used_up = check->token == standing;
+		if (check->token < standing || (*used_up && check->single_use))
+			return REFUSED;
+	}
+	else
 		lockfence_settle_lockers(lockfence_mark_lockers(scan), check);
 	lockfence_mark_write(scan, check->token);
 	ForceSyncCommit();
@@ -207,14 +208,15 @@ write_mark(MarkScan *scan, const FenceCheck *check)
 
 /* The same, with the lock around it. */
 static Verdict
-lock_and_write_mark(MarkScan *scan, const LOCKTAG *tag, const FenceCheck *check)
+lock_and_write_mark(MarkScan *scan, const LOCKTAG *tag, const FenceCheck *check,
+					bool *used_up)
 {
 	Verdict		verdict;
 
 	PreventCommandIfReadOnly("an advance of a fence's mark");
 	if (!lockfence_claim_exclusive(tag, check, scan))
 		return START_OVER;
-	verdict = write_mark(scan, check);
+	verdict = write_mark(scan, check, used_up);
 	lockfence_unlock_exclusive(tag);
 	return verdict;
 }
@@ -223,22 +225,22 @@ lock_and_write_mark(MarkScan *scan, const LOCKTAG *tag, const FenceCheck *check)
 static Verdict
 advance_mark(MarkScan *scan, const LOCKTAG *tag, const FenceCheck *check)
 {
-	Verdict		verdict = lock_and_write_mark(scan, tag, check);
+	bool		used_up;
+	Verdict		verdict = lock_and_write_mark(scan, tag, check, &used_up);
 
 	if (verdict == ACCEPTED)
 	{
-		remember(check, true, false);
+		remember(check, !used_up, false);
 		lockfence_count(check->write.rel, LOCKFENCE_ADVANCED);
 	}
+	else if (verdict == REFUSED && used_up)
+		lockfence_refuse_repeated(&check->write, check->token);
 	else if (verdict == REFUSED)
 	{
 		const char *name;
-		FenceToken	mark = standing_mark(check, &name);
+		FenceToken	standing = standing_mark(check, &name);
 
-		if (check->token == mark)
-			lockfence_refuse_repeated(&check->write, check->token);
-		else
-			lockfence_refuse_stale(&check->write, check->token, mark, name);
+		lockfence_refuse_stale(&check->write, check->token, standing, name);
 	}
 	return verdict;
 }
@@ -345,13 +347,14 @@ lockfence_raise_mark(const char *resource, FenceToken token, FenceToken *before)
 	do
 	{
 		MarkScan	scan;
+		bool		used_up;
 
 		CHECK_FOR_INTERRUPTS();
 		verdict = START_OVER;
 		lockfence_mark_begin(&scan, resource);
 		if (!TransactionIdIsValid(scan.changing))
 			verdict = scan.found && scan.token >= token ? REFUSED :
-				lock_and_write_mark(&scan, &tag, &check);
+				lock_and_write_mark(&scan, &tag, &check, &used_up);
 		lockfence_mark_end(&scan);
 		if (TransactionIdIsValid(scan.changing))
 			lockfence_wait_for_change(scan.changing, scan.pending, &check);

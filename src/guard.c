@@ -357,8 +357,9 @@ guard_update(const RowGuard *guard)
 {
 	FenceToken	accepted = check_update(guard);
 
-	lockfence_remember_row(RelationGetRelid(guard->rel),
-						   &guard->trigger->tg_trigtuple->t_self, accepted);
+	if (guard->rel->rd_rel->relispartition)
+		lockfence_remember_row(RelationGetRelid(guard->rel),
+							   &guard->trigger->tg_trigtuple->t_self, accepted);
 	return row_to_write(guard, guard->trigger->tg_newtuple, accepted);
 }
 

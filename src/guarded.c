@@ -315,7 +315,9 @@ begin_call(const GuardedCall *call)
 
 	if (before != 0 && before != call->token)
 	{
-		write.resource = call->fence->resource;
+		write.resource = key_resource(call);
+		if (write.resource == NULL)
+			write.resource = call->fence->resource;
 		lockfence_refuse_conflicting(&write, call->token, "The token given",
 									 before, "the transaction's ambient token");
 	}

@@ -19,6 +19,7 @@
 #include "funcapi.h"
 #include "lockfence.h"
 #include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
 #include "utils/memutils.h"
 #include "utils/tuplestore.h"
 
@@ -53,14 +54,18 @@ typedef struct UndoRecord
 
 #define UNDO_LOG_START 16
 
-/* The row whose UPDATE passed last. */
+/* The row whose UPDATE passed last, at one depth of triggers. */
 typedef struct LastRow
 {
+	int			depth;
+	int			level;			/* nesting level it belongs to */
 	Oid			relid;
 	ItemPointerData tid;
 	FenceToken	token;
 	bool		moving;			/* its DELETE half has passed as well */
 } LastRow;
+
+#define LAST_ROWS_START 4
 
 PG_FUNCTION_INFO_V1(lockfence_present_ambient);
 PG_FUNCTION_INFO_V1(lockfence_presented);
@@ -71,7 +76,9 @@ static UndoRecord *undo_log = NULL;
 static int	undo_used = 0;
 static int	undo_size = 0;
 static int	held_locks = 0;
-static LastRow last_row;
+static LastRow *last_rows = NULL;
+static int	last_used = 0;
+static int	last_size = 0;
 static List *bypassed = NIL;
 
 /* Forget everything; TopTransactionContext frees it. */
@@ -83,14 +90,20 @@ forget_transaction(void)
 	undo_log = NULL;
 	undo_used = undo_size = 0;
 	held_locks = 0;
-	last_row = (LastRow) {InvalidOid};
+	last_rows = NULL;
+	last_used = last_size = 0;
 	bypassed = NIL;
 }
 
-/* Log what a change is about to replace. */
+/*
+ * Log what a change is about to replace.  What the transaction itself changes
+ * needs no undoing: it is forgotten as a whole.
+ */
 static void
 log_undo(const char *resource, HeldToken before)
 {
+	if (GetCurrentTransactionNestLevel() == 1)
+		return;
 	if (undo_log == NULL)
 	{
 		undo_log = MemoryContextAlloc(TopTransactionContext,
@@ -121,7 +134,8 @@ set_held(MemoEntry *entry, HeldToken held)
 static void
 undo_level(int level)
 {
-	last_row = (LastRow) {InvalidOid};
+	while (last_used > 0 && last_rows[last_used - 1].level >= level)
+		last_used--;
 	while (undo_used > 0 && undo_log[undo_used - 1].level >= level)
 	{
 		UndoRecord *undo = &undo_log[--undo_used];
@@ -137,8 +151,12 @@ undo_level(int level)
 static void
 reparent_level(int level)
 {
+	if (level == 2)
+		undo_used = 0;
 	for (int i = undo_used - 1; i >= 0 && undo_log[i].level >= level; i--)
 		undo_log[i].level = level - 1;
+	for (int i = last_used - 1; i >= 0 && last_rows[i].level >= level; i--)
+		last_rows[i].level = level - 1;
 }
 
 static void
@@ -235,27 +253,71 @@ lockfence_held_locks(void)
 }
 
 /*
+ * What was remembered at this depth of triggers; NULL: nothing.  What triggers
+ * further down have left is over.
+ */
+static LastRow *
+last_row(void)
+{
+	int			depth = DatumGetInt32(pg_trigger_depth(NULL));
+
+	while (last_used > 0 && last_rows[last_used - 1].depth > depth)
+		last_used--;
+	return last_used > 0 && last_rows[last_used - 1].depth == depth ?
+		&last_rows[last_used - 1] : NULL;
+}
+
+/* The same, with room made for it. */
+static LastRow *
+make_last_row(void)
+{
+	LastRow    *row = last_row();
+
+	if (row != NULL)
+		return row;
+	if (last_rows == NULL)
+	{
+		last_rows = MemoryContextAlloc(TopTransactionContext,
+									   LAST_ROWS_START * sizeof(LastRow));
+		last_size = LAST_ROWS_START;
+	}
+	else if (last_used == last_size)
+	{
+		last_rows = repalloc(last_rows, 2 * last_size * sizeof(LastRow));
+		last_size *= 2;
+	}
+	return &last_rows[last_used++];
+}
+
+/*
  * Note the row version whose UPDATE a guard has let pass, and by which token
  * (0: unprotected).  If the UPDATE moves the row to another partition, its
- * DELETE and INSERT halves follow.
+ * DELETE and INSERT halves follow; what triggers write in between is of
+ * another depth.
  */
 void
 lockfence_remember_row(Oid relid, ItemPointer tid, FenceToken token)
 {
-	last_row.relid = relid;
-	last_row.tid = *tid;
-	last_row.token = token;
-	last_row.moving = false;
+	*make_last_row() = (LastRow) {
+		.depth = DatumGetInt32(pg_trigger_depth(NULL)),
+		.level = GetCurrentTransactionNestLevel(),
+		.relid = relid,
+		.tid = *tid,
+		.token = token
+	};
 }
 
 /* Is this DELETE half of such a move?  Tells the token of its UPDATE. */
 bool
 lockfence_row_moves_out(Oid relid, ItemPointer tid, FenceToken *token)
 {
-	last_row.moving = last_row.relid == relid &&
-		ItemPointerEquals(&last_row.tid, tid);
-	*token = last_row.token;
-	return last_row.moving;
+	LastRow    *row = last_row();
+
+	if (row == NULL)
+		return false;
+	row->moving = row->relid == relid && ItemPointerEquals(&row->tid, tid);
+	*token = row->token;
+	return row->moving;
 }
 
 /* The partitioned table that a table is part of, or the table itself. */
@@ -267,17 +329,16 @@ partition_root(Oid relid)
 	return ancestors != NIL ? llast_oid(ancestors) : relid;
 }
 
-/*
- * Is this the INSERT half of a move whose UPDATE went unprotected?  Triggers
- * may write to other tables between the halves.
- */
+/* Is this the INSERT half of a move whose UPDATE went unprotected? */
 bool
 lockfence_row_moves_in_unprotected(Oid relid)
 {
-	if (!last_row.moving || last_row.token != 0 ||
-		partition_root(relid) != partition_root(last_row.relid))
+	LastRow    *row = last_row();
+
+	if (row == NULL || !row->moving || row->token != 0 ||
+		partition_root(relid) != partition_root(row->relid))
 		return false;
-	last_row.moving = false;
+	row->moving = false;
 	return true;
 }
 

@@ -312,7 +312,6 @@ extern void lockfence_record_refusal(const FencedWrite *write, const Refusal *re
 extern RefusalTotals lockfence_refusal_totals(void);
 extern void lockfence_forget_refusals(void);
 
-#define ERRCODE_CLASS_LOCKFENCE MAKE_SQLSTATE('L', 'F', '0', '0', '0')
 #define LOCKFENCE_ERRCODE(n) MAKE_SQLSTATE('L', 'F', '0', '0', n)
 #define ERRCODE_STALE_FENCE_TOKEN		LOCKFENCE_ERRCODE('1')
 #define ERRCODE_MISSING_FENCE_TOKEN		LOCKFENCE_ERRCODE('2')

@@ -124,16 +124,15 @@ static void
 begin_scan(MarkScan *scan, Snapshot snapshot)
 {
 	ScanKeyData key;
-	Oid			index;
 
 	find_mark_relation();
-	/* opening the table may invalidate what we know of it */
-	index = mark_index;
 	scan->rel = table_open(mark_relid, AccessShareLock);
+	/* until it was locked, REINDEX CONCURRENTLY could replace its index */
+	find_mark_relation();
 
 	ScanKeyInit(&key, MARK_ATTNO_RESOURCE, BTEqualStrategyNumber, F_TEXTEQ,
 				CStringGetTextDatum(scan->resource));
-	scan->scan = systable_beginscan(scan->rel, index, true, snapshot, 1, &key);
+	scan->scan = systable_beginscan(scan->rel, mark_index, true, snapshot, 1, &key);
 }
 
 /* The token in a version of a mark. */

@@ -73,8 +73,8 @@ static int	log_refusals = 10;
 
 static Ring *ring = NULL;
 
-/* Is the server's log to be spared the error that follows? */
-static bool hide_error = false;
+/* SQLSTATE of the error that follows, if the server's log is to be spared it. */
+static int	hidden_code = 0;
 static emit_log_hook_type previous_log_hook = NULL;
 
 /* How much shared memory the ring takes, in bytes. */
@@ -114,10 +114,9 @@ shared_ring(void)
 static void
 filter_log(ErrorData *edata)
 {
-	if (hide_error && edata->elevel != LOG_SERVER_ONLY &&
-		ERRCODE_TO_CATEGORY(edata->sqlerrcode) == ERRCODE_CLASS_LOCKFENCE)
+	if (hidden_code != 0 && edata->sqlerrcode == hidden_code)
 	{
-		hide_error = false;
+		hidden_code = 0;
 		edata->output_to_server = false;
 	}
 	if (previous_log_hook)
@@ -307,12 +306,13 @@ lockfence_record_refusal(const FencedWrite *write, const Refusal *refusal)
 	if (lockfence_tracks() && shared_ring() != NULL)
 		keep_refusal(write, refusal);
 
-	hide_error = false;
+	hidden_code = 0;
 	if (may_log(lockfence_log_window(write->rel), &suppressed))
 		log_refusal(write, refusal, suppressed);
-	else
-		hide_error = log_refusals != 0;
-	hide_error |= write->advisory;
+	else if (log_refusals != 0)
+		hidden_code = refusal->sqlstate;
+	if (write->advisory)
+		hidden_code = refusal->sqlstate;
 }
 
 /* A text of a database of another encoding, as far as it can be shown here. */

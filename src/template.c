@@ -9,6 +9,7 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "access/table.h"
 #include "catalog/pg_type.h"
 #include "executor/tuptable.h"
@@ -174,7 +175,9 @@ pin_settings(void)
 		{"DateStyle", "ISO, YMD"}, {"IntervalStyle", "postgres"},
 		{"TimeZone", "UTC"}, {"extra_float_digits", "1"},
 		{"bytea_output", "hex"}, {"lc_monetary", "C"},
-		{"quote_all_identifiers", "off"}, {"search_path", "pg_catalog"}
+		{"quote_all_identifiers", "off"},
+		/* a path that leaves pg_temp out would have it searched first */
+		{"search_path", "pg_catalog, pg_temp"}
 	};
 	int			level = NewGUCNestLevel();
 

@@ -19,6 +19,7 @@
 #include "commands/trigger.h"
 #include "funcapi.h"
 #include "lockfence.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
@@ -172,10 +173,25 @@ parse_fence(Relation rel, const Trigger *trigger)
 		if (getBaseType(TupleDescAttr(RelationGetDescr(rel),
 									  fence->token_attno - 1)->atttypid) != INT8OID)
 			lockfence_refuse_setting(psprintf("token_column=%s", fence->token_column),
-							"The column must be of type lockfence.fence_token or bigint.");
+									 "The column must be of type lockfence.fence_token or bigint.");
 	}
 	check_validator(fence, rel);
 	return fence;
+}
+
+/*
+ * The trigger with arguments of its own: those of a relcache entry are gone
+ * when it is rebuilt, which any catalog look-up may bring about.
+ */
+static Trigger
+copy_trigger(const Trigger *trigger)
+{
+	Trigger		copy = *trigger;
+
+	copy.tgargs = palloc(Max(copy.tgnargs, 1) * sizeof(char *));
+	for (int i = 0; i < copy.tgnargs; i++)
+		copy.tgargs[i] = pstrdup(trigger->tgargs[i]);
+	return copy;
 }
 
 /* Make or renew the cache entry of a trigger. */
@@ -195,6 +211,27 @@ load_fence(CachedFence *cached, Relation rel, const Trigger *trigger)
 	cached->context = context;
 	cached->fence = fence;
 	cached->relid = RelationGetRelid(rel);
+}
+
+/* Parse the trigger's arguments until no invalidation comes in between. */
+static void
+refresh_fence(CachedFence *cached, Relation rel, Trigger trigger)
+{
+	while (cached->stale)
+	{
+		/* cleared first: a message that comes during the load sets it again */
+		cached->stale = false;
+		PG_TRY();
+		{
+			load_fence(cached, rel, &trigger);
+		}
+		PG_CATCH();
+		{
+			cached->stale = true;
+			PG_RE_THROW();
+		}
+		PG_END_TRY();
+	}
 }
 
 /* The fence that a trigger of the relation declares. */
@@ -218,21 +255,8 @@ cached_fence(Relation rel, const Trigger *trigger)
 		cached->context = NULL;
 		cached->fence = NULL;
 	}
-	while (cached->stale)
-	{
-		/* cleared first: a message that comes during the load sets it again */
-		cached->stale = false;
-		PG_TRY();
-		{
-			load_fence(cached, rel, trigger);
-		}
-		PG_CATCH();
-		{
-			cached->stale = true;
-			PG_RE_THROW();
-		}
-		PG_END_TRY();
-	}
+	if (cached->stale)
+		refresh_fence(cached, rel, copy_trigger(trigger));
 	return cached->fence;
 }
 
@@ -304,7 +328,10 @@ lockfence_fence_settings(PG_FUNCTION_ARGS)
 		elog(ERROR, "return type must be a row type");
 	memcpy(p, VARDATA_ANY(arguments), length);
 	for (; p < end; p += strlen(p) + 1)
+	{
+		(void) pg_verifymbstr(p, strlen(p), false);
 		parse_argument(&fence, p);
+	}
 
 	values[0] = text_or_null(fence.resource, &isnull[0]);
 	values[1] = text_or_null(fence.token_column, &isnull[1]);

@@ -58,6 +58,8 @@ my $ROWS = q{SELECT 'batch', b::text FROM batch b UNION ALL SELECT 'job', j::tex
 	UNION ALL SELECT 'doc', d::text FROM doc d UNION ALL SELECT 'part', p::text FROM part p
 	UNION ALL SELECT 'odd', o::text FROM "It's odd" o UNION ALL SELECT 'tally', t::text FROM tally t ORDER BY 1, 2};
 
+my $ERRORS = q{SELECT target, code, remedy FROM lockfence.verify() WHERE severity = 'error'};
+
 sub same_ok
 {
 	my ($db, $what, $query, $name) = @_;
@@ -106,6 +108,7 @@ sub all_restored
 	same_ok($db, 'epoch and floor', $STATE, $name);
 	same_ok($db, 'log', $LOG, $name);
 	same_ok($db, 'rows', $ROWS, $name);
+	query_is($node, $db, $ERRORS, '', "$name: verify() finds nothing");
 	stale_refused($db, $name);
 	accepted_ok($node, $db, "SELECT lockfence.raise_mark('later', $t{40}, 'test')", "$name: log goes on");
 	return;
@@ -140,6 +143,7 @@ sub restore
 }
 
 stale_refused('src', 'source');
+query_is($node, 'src', $ERRORS, '', 'source: verify() finds nothing');
 like($node->safe_psql('src', $FENCES), qr/^tally\|template\|tally-\{id\}\|\|any\|advisory\|allow\|accept\|knows\(text,bigint\)\|f\|/m,
 	'every setting is there to be lost');
 unlike($node->safe_psql('src', $FENCES), qr/origin|disabled/, 'and all guards fire always');
@@ -259,17 +263,22 @@ like($node->safe_psql('live_origin', "SELECT triggers FROM lockfence.fences WHER
 	qr/"~lockfence_row": "origin"/, '--disable-triggers: lockfence.fences shows what it left behind');
 refused_ok($node, 'live_origin', qq{SELECT lockfence.guarded_update('batch', '{"id": 1}', '{"note": "x"}', $t{20})},
 	'55000', '--disable-triggers: guarded_update() does not trust such a guard');
+query_is($node, 'live_origin', "SELECT DISTINCT target::text, code FROM lockfence.verify()
+	WHERE severity = 'error' AND target::text IN ('batch', 'job', 'doc', 'part', 'part_1') ORDER BY 1",
+	join("\n", map { "$_|guard_not_always" } ('batch', 'doc', 'job', 'part_1')),
+	'--disable-triggers: verify() tells');
 $node->safe_psql('live_origin', q{
 	DO $$
-	DECLARE guard record;
+	DECLARE finding record;
 	BEGIN
-		FOR guard IN SELECT tgrelid::regclass AS member, tgname FROM pg_trigger
-			WHERE tgname LIKE '~lockfence\_%' AND tgenabled <> 'A'
-		LOOP
-			EXECUTE format('ALTER TABLE ONLY %s ENABLE ALWAYS TRIGGER %I', guard.member, guard.tgname);
+		FOR finding IN SELECT remedy FROM lockfence.verify() WHERE severity = 'error' LOOP
+			EXECUTE finding.remedy;
 		END LOOP;
 	END
 	$$});
+query_is($node, 'live_origin', $ERRORS, '', '--disable-triggers: and how to mend it');
+query_is($node, 'live_origin', "SELECT tgname FROM pg_trigger WHERE tgname LIKE '~lockfence%' AND tgenabled <> 'A'",
+	'', '--disable-triggers: all of it');
 same_ok('live_origin', 'fences', $FENCES, '--disable-triggers, mended');
 
 # ---- as an ordinary role

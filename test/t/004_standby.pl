@@ -10,7 +10,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $primary = fenced_node('primary', '', allows_streaming => 1);
+my $primary = fenced_node('primary', "shared_preload_libraries = 'lockfence'\n", allows_streaming => 1);
 
 $primary->safe_psql('postgres', q{
 	CREATE TABLE batch (id int PRIMARY KEY, note text);
@@ -82,6 +82,13 @@ refused_ok($standby, 'postgres', q{SELECT lockfence.guarded_update('batch', '{"i
 
 query_is($standby, 'postgres', "SELECT lockfence.reconcile('batch')", 0, 'reconcile() has nothing to raise');
 
+# ---- a mark that a standby has looked at, and that the primary raises
+
+refused_ok($standby, 'postgres', q{SELECT lockfence.guarded_update('batch', '{"id": 2}', '{"note": "y"}', 10)},
+	'25006', 'the current token on a standby');
+$primary->safe_psql('postgres', q{SELECT lockfence.present('batch-2', 20)});
+$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
+
 # ---- after promotion
 
 $primary->stop('immediate');
@@ -97,6 +104,8 @@ foreach my $what (sort keys %stale)
 	(my $current = $stale{$what}) =~ s/10/20/;
 	accepted_ok($standby, 'postgres', $current, "promoted: current token is accepted: $what");
 }
+refused_ok($standby, 'postgres', q{SELECT lockfence.guarded_update('batch', '{"id": 2}', '{"note": "y"}', 10)},
+	'LF001', 'promoted: a token that was current when the standby last looked');
 query_is($standby, 'postgres', "SELECT lockfence.present('batch-1', 30)", 20, 'promoted: the next holder takes over');
 
 done_testing();

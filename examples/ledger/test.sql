@@ -1,0 +1,15 @@
+SET client_min_messages = warning;
+BEGIN;
+CREATE EXTENSION IF NOT EXISTS lockfence_pgtap CASCADE;
+SELECT plan(8);
+SELECT fences_are('public', ARRAY['entry']);
+SELECT fence_is('entry', 'ledger:{book}');
+SELECT fence_settings_are('entry', '{"token_column": "fence", "missing": "reject"}');
+SELECT fence_is_intact('entry');
+PREPARE post AS INSERT INTO entry (book, day, amount) SELECT 'us', '2026-11-30', n FROM generate_series(1, 1000) AS n;
+SELECT accepts_token('post', 'ledger:us', 43);
+SELECT refuses_stale('post', 'ledger:us', 42);
+SELECT refuses_missing('post');
+SELECT survives_zombie('entry', '{"book": "eu", "no": 1}', '{"amount": 2}');
+SELECT * FROM finish();
+ROLLBACK;

@@ -1,0 +1,1 @@
+INSERT INTO shop_order VALUES ('eu', 50);

@@ -1,0 +1,14 @@
+SET client_min_messages = warning;
+BEGIN;
+CREATE EXTENSION IF NOT EXISTS lockfence_pgtap CASCADE;
+SELECT plan(7);
+SELECT fence_is('report', 'jobs/nightly-report');
+SELECT hasnt_fence('shop_order', 'Everybody may order');
+SELECT fence_is_intact('report');
+PREPARE clear AS DELETE FROM report;
+SELECT accepts_token('clear', 'jobs/nightly-report', (1::bigint << 47));
+SELECT refuses_stale('clear', 'jobs/nightly-report', 42);
+SELECT refuses_missing('clear');
+SELECT survives_zombie('report', '{"region": "eu"}', '{"total": 1}');
+SELECT * FROM finish();
+ROLLBACK;

@@ -1,0 +1,12 @@
+SET client_min_messages = warning;
+BEGIN;
+CREATE EXTENSION IF NOT EXISTS lockfence_pgtap CASCADE;
+SELECT plan(6);
+SELECT fences_are('public', ARRAY['batch']);
+SELECT fence_is('batch', NULL);
+SELECT fence_is_intact('batch');
+SELECT refuses_missing($$UPDATE batch SET state = 'settled'$$);
+SELECT refuses_missing('DELETE FROM batch');
+SELECT survives_zombie('batch', '{"batch_id": 9921}', '{"state": "settled", "paid": 3}');
+SELECT * FROM finish();
+ROLLBACK;
