@@ -46,5 +46,7 @@ wait_until() {
 }
 
 has_said() { grep -qsE "$2" "$WORK/holder.$1"; }
-is_stopped() { grep -q '^State:.T' "/proc/${holders[$1]}/status"; }
+# D: stopped in the moment in which it starts the shell, which is stopped itself and has to be waited for.
+# With the signal pending it does nothing of its own either.
+is_stopped() { grep -q '^State:.[TD]' "/proc/${holders[$1]}/status"; }
 has_ended() { ! kill -0 "${holders[$1]}" 2>/dev/null; }
