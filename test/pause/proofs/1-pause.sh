@@ -110,7 +110,7 @@ stop_holders() {
 is_stopped() {
 	local p
 	for p in $(pgrep -g "$1"); do
-		case $(sed 's/.*) \(.\).*/\1/' "/proc/$p/stat" 2>/dev/null) in T | t | '') ;; *) return 1 ;; esac
+		case $(sed 's/.*) \(.\).*/\1/' "/proc/$p/stat" 2>/dev/null) in T | t | D | '') ;; *) return 1 ;; esac
 	done
 }
 
