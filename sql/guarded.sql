@@ -226,4 +226,9 @@ CREATE TRIGGER write_wide AFTER UPDATE ON outer_one FOR EACH ROW EXECUTE FUNCTIO
 SELECT lockfence.guarded_update('outer_one', '{"id": 1}', '{"note": "outer"}', 10);
 SELECT c1, c2, c298, c299 FROM wide;
 
+-- a table that is none
+SELECT lockfence.guarded_update(4000000000::oid::regclass, '{"id": 1}', '{"note": "x"}', 10);
+SELECT lockfence.guarded_delete(4000000000::oid::regclass, '{"id": 1}', 10);
+SELECT lockfence.resource_of(4000000000::oid::regclass, ROW(1));
+
 DROP SCHEMA test_guarded CASCADE;

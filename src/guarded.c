@@ -347,7 +347,7 @@ open_target(GuardedCall *call, FunctionCallInfo fcinfo)
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				 errmsg("target must not be null")));
-	call->rel = table_open(PG_GETARG_OID(0), RowExclusiveLock);
+	call->rel = lockfence_open_table(PG_GETARG_OID(0), RowExclusiveLock);
 	call->fence = lockfence_relation_fence(call->rel);
 	if (call->fence == NULL)
 		ereport(ERROR,

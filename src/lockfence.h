@@ -179,6 +179,7 @@ typedef struct Fence
 } Fence;
 
 extern const Fence *lockfence_trigger_fence(FunctionCallInfo fcinfo);
+extern Relation lockfence_open_table(Oid relid, LOCKMODE mode);
 extern const Fence *lockfence_relation_fence(Relation rel);
 extern void lockfence_trigarg_init(void);
 

@@ -321,7 +321,7 @@ lockfence_same_resource(const Fence *fence, Relation rel,
 Datum
 lockfence_resource_of(PG_FUNCTION_ARGS)
 {
-	Relation	rel = table_open(PG_GETARG_OID(0), AccessShareLock);
+	Relation	rel = lockfence_open_table(PG_GETARG_OID(0), AccessShareLock);
 	const Fence *fence = lockfence_relation_fence(rel);
 	HeapTupleHeader row = PG_GETARG_HEAPTUPLEHEADER(1);
 	char	   *resource = NULL;

@@ -14,6 +14,7 @@
  */
 #include "postgres.h"
 
+#include "access/relation.h"
 #include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
@@ -276,6 +277,19 @@ lockfence_trigger_fence(FunctionCallInfo fcinfo)
 		cache->generation = generation;
 	}
 	return cache->fence;
+}
+
+/* Open a relation that a caller names by its OID, which may be of none. */
+Relation
+lockfence_open_table(Oid relid, LOCKMODE mode)
+{
+	Relation	rel = try_relation_open(relid, mode);
+
+	if (rel == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("there is no relation with OID %u", relid)));
+	return rel;
 }
 
 /*
