@@ -125,14 +125,12 @@ ask($next, 'RESET ROLE');
 
 # ---- an advance that finds other holders than those that it came to end
 
-# The state of a process, as ps shows it.
+# The state of a process: R, S, T (stopped) ...
 sub process_state
 {
 	my ($pid) = @_;
-	my $state = `ps -o state= -p $pid`;
 
-	$state =~ s/\s//g;
-	return $state;
+	return slurp_file("/proc/$pid/stat") =~ /\) (\w)/ ? $1 : '';
 }
 
 # Stops the session where it sleeps between two attempts at the lock, before it ends holders again.

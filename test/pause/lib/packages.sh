@@ -1,6 +1,6 @@
 # What the kit needs besides PostgreSQL.  Sourced by run and by scripts/pause.
 
-KIT_PACKAGES=(gcc make etcd-server etcd-client nginx-light nftables iproute2 util-linux jq
+KIT_PACKAGES=(gcc make etcd-server etcd-client nginx-light nftables iproute2 util-linux procps jq
 	libmicrohttpd-dev libcurl4-openssl-dev libjansson-dev libpq-dev libssl-dev)
 
 # nginx and etcd come with services that a package starts; nobody here wants them running.
@@ -20,7 +20,7 @@ need_kit_packages() {
 kit_tools_present() {
 	local tool header
 	PATH=$PATH:/usr/sbin:/sbin
-	for tool in etcd etcdctl nginx nft ip setpriv jq cc make; do
+	for tool in etcd etcdctl nginx nft ip setpriv pgrep jq cc make; do
 		command -v "$tool" >/dev/null || return 1
 	done
 	for header in microhttpd.h jansson.h openssl/evp.h curl/curl.h libpq-fe.h; do
