@@ -45,6 +45,11 @@ as_user() {
 	if [ "$(id -u)" = 0 ]; then runuser -u postgres -- "$@"; else "$@"; fi
 }
 
+# The same in place of the shell that calls it.
+exec_as_user() {
+	if [ "$(id -u)" = 0 ]; then exec runuser -u postgres -- "$@"; else exec "$@"; fi
+}
+
 # ---- packages ------------------------------------------------------------------------------------
 
 # need_packages PKG...: installs those that are missing, without making or starting a cluster.
