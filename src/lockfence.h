@@ -170,6 +170,7 @@ typedef struct TemplatePart
 {
 	char	   *literal;		/* text; NULL: the value of a column */
 	AttrNumber	attno;
+	Oid			type;			/* of the column */
 	FmgrInfo	output;
 } TemplatePart;
 
