@@ -29,6 +29,7 @@
 #define MAX_CLIENTS		64
 #define MAX_VARIANTS	64
 #define VALUE_SIZE		128
+#define INT8OID			20
 
 /* What a statement may ask for by :name, the longer name first. */
 static const char *const value_names[] = {
@@ -46,6 +47,7 @@ typedef struct Statement
 	char		name[16];		/* of the prepared statement */
 	int			nparams;
 	enum Value	params[MAX_PARAMS];
+	Oid			types[MAX_PARAMS];	/* 0: as the server infers */
 } Statement;
 
 typedef struct Variant
@@ -145,6 +147,8 @@ append_sql(Statement *statement, const char *text)
 		else if (*text == ':' && (value = value_at(text + 1, &length)) != NVALUES &&
 				 statement->nparams < MAX_PARAMS)
 		{
+			/* as drivers send their 64-bit integers */
+			statement->types[statement->nparams] = value == TOKEN || value == NEXT ? INT8OID : 0;
 			statement->params[statement->nparams++] = value;
 			out += sprintf(out, "$%d", statement->nparams);
 			text += length + 1;
@@ -233,7 +237,8 @@ open_client(Client *client, const Variant *variant, int number)
 		check(client->conn, PQexec(client->conn, on_connect), on_connect);
 	for (int i = 0; i < variant->nstatements; i++)
 		check(client->conn,
-			  PQprepare(client->conn, variant->statements[i].name, variant->statements[i].sql, 0, NULL),
+			  PQprepare(client->conn, variant->statements[i].name, variant->statements[i].sql,
+						variant->statements[i].nparams, variant->statements[i].types),
 			  variant->name);
 }
 
