@@ -127,6 +127,7 @@ extern const HeldToken *lockfence_held_token(const char *resource);
 extern void lockfence_remember_token(const char *resource, HeldToken held);
 extern void lockfence_forget_token(const char *resource);
 extern int	lockfence_held_locks(void);
+extern uint64 lockfence_held_version(void);
 extern void lockfence_remember_row(Oid relid, ItemPointer tid, FenceToken token);
 extern bool lockfence_row_moves_out(Oid relid, ItemPointer tid, FenceToken *token);
 extern bool lockfence_row_moves_in_unprotected(Oid relid);
@@ -191,6 +192,9 @@ typedef struct Fence
 	int			nparts;
 	TemplatePart *parts;
 	bool		constant;		/* the template has no placeholder */
+	AttrNumber	key_attno;		/* its only placeholder, if that is passed by
+								 * value; else 0 */
+	AttrNumber	last_attno;		/* the last column that the fence reads */
 	bool		pin_settings;	/* a value's text depends on session settings */
 } Fence;
 
@@ -202,6 +206,12 @@ extern FenceCheck lockfence_fence_check(const Fence *fence, Relation rel,
 extern void lockfence_require_trigger(FunctionCallInfo fcinfo);
 extern void lockfence_trigarg_init(void);
 extern void lockfence_refuse_setting(const char *argument, const char *detail);
+
+/* streak.c: rows in a row */
+extern bool lockfence_streak_goes_on(const Fence *fence, Datum value,
+									 FenceToken shown, FenceToken *accepted);
+extern void lockfence_streak_begin(const Fence *fence, Datum value,
+								   FenceToken shown, FenceToken accepted);
 
 /* template.c: resource names */
 extern AttrNumber lockfence_resolve_column(Relation rel, const char *column);
