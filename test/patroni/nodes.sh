@@ -98,6 +98,12 @@ node_kill() {
 	FROZEN[$1]=
 }
 
+# node_orphan N: PostgreSQL goes on, and does not know that it is not the primary any more.
+node_orphan() {
+	kill_group "${PATRONI_OF[$1]}"
+	PATRONI_OF[$1]=
+}
+
 # node_freeze N, node_thaw N: as if the machine were suspended.
 node_freeze() { signal_node STOP "$1"; FROZEN[$1]=1; }
 node_thaw() { signal_node CONT "$1"; FROZEN[$1]=; }
@@ -119,8 +125,14 @@ other() { echo $((3 - $1)); }
 
 # is_synchronous N: it may take over, and commits wait for it.
 is_synchronous() { said_by_patroni sync | grep -qE "\"sync_standby\": ?\"node-$1\""; }
-follows() { [ "$(node_sql "$1" 'SELECT pg_is_in_recovery()' 2>/dev/null)" = t ]; }
-streams() { [ "$(node_sql "$(other "$1")" "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'" 2>/dev/null)" = 1 ]; }
+
+# is_settled: one leads, and the other one follows it.
+is_settled() {
+	local primary
+	primary=$(leader)
+	[ -n "$primary" ] && [ "$(node_sql "$(other "$primary")" 'SELECT pg_is_in_recovery()' 2>/dev/null)" = t ] &&
+		[ "$(node_sql "$primary" "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'" 2>/dev/null)" = 1 ]
+}
 
 node_sql() { psql -XqAt -v ON_ERROR_STOP=1 "host=127.0.0.1 port=${PG_PORT_OF[$1]} user=postgres dbname=postgres connect_timeout=2" -c "$2"; }
 
