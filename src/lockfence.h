@@ -104,6 +104,10 @@ extern void lockfence_mark_end(MarkScan *scan);
 extern FenceToken lockfence_mark_peek(const char *resource);
 extern void lockfence_mark_init(void);
 
+/* durable.c: commits that must not be lost */
+extern void lockfence_commit_durably(void);
+extern void lockfence_durable_init(void);
+
 /* holder.c: what this transaction has presented */
 extern FenceToken lockfence_ambient_token(void);
 extern void lockfence_set_ambient_token(FenceToken token);

@@ -17,7 +17,6 @@
 
 #include "access/genam.h"
 #include "access/table.h"
-#include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
 #include "lockfence.h"
@@ -121,6 +120,6 @@ lockfence_state_changed(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
 				 errmsg("function must be called as a trigger")));
 	CacheInvalidateRelcache(trigger->tg_relation);
-	ForceSyncCommit();
+	lockfence_commit_durably();
 	return PointerGetDatum(NULL);
 }
