@@ -52,7 +52,7 @@ exec_as_user() {
 
 # ---- packages ------------------------------------------------------------------------------------
 
-# need_packages PKG...: installs those that are missing, without making or starting a cluster.
+# need_packages PKG...: installs those that are missing, without making a cluster or starting a service.
 need_packages() {
 	local pkg missing=()
 	for pkg; do
@@ -61,13 +61,29 @@ need_packages() {
 	[ ${#missing[@]} = 0 ] && return
 	say "installing ${missing[*]}"
 	refresh_packages
-	no_cluster=/etc/postgresql-common/createcluster.d/lockfence.conf
-	as_root mkdir -p "${no_cluster%/*}"
-	echo 'create_main_cluster = false' | as_root tee "$no_cluster" >/dev/null
+	restrain_packages
 	DEBIAN_FRONTEND=noninteractive as_root apt-get -qq -y -o DPkg::Lock::Timeout=300 \
 		--no-install-recommends install "${missing[@]}" \
 		</dev/null >"$WORK/apt.log" 2>&1 || { cat "$WORK/apt.log" >&2; die "could not install ${missing[*]}"; }
-	as_root rm "$no_cluster"
+	release_packages
+}
+
+# Rules for the time of an installation; those that are there already stay.
+PACKAGE_RULES=()
+restrain_packages() {
+	local no_cluster=/etc/postgresql-common/createcluster.d/lockfence.conf no_service=/usr/sbin/policy-rc.d
+	PACKAGE_RULES=("$no_cluster")
+	as_root mkdir -p "${no_cluster%/*}"
+	echo 'create_main_cluster = false' | as_root tee "$no_cluster" >/dev/null
+	[ ! -e $no_service ] || return 0
+	PACKAGE_RULES+=("$no_service")
+	printf '#!/bin/sh\nexit 101\n' | as_root tee $no_service >/dev/null
+	as_root chmod 755 $no_service
+}
+
+release_packages() {
+	[ ${#PACKAGE_RULES[@]} = 0 ] || as_root rm -f "${PACKAGE_RULES[@]}"
+	PACKAGE_RULES=()
 }
 
 refresh_packages() {
@@ -116,7 +132,7 @@ clean_up() {
 	trap - EXIT
 	trap '' INT TERM HUP
 	stop_cluster || true
-	[ -z "${no_cluster-}" ] || as_root rm -f "$no_cluster"
+	release_packages
 	cd /
 	rm -rf "$WORK"
 	exit "$status"

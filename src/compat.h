@@ -66,6 +66,13 @@ lockfence_read_recent_buffer(Relation rel, BlockNumber block, Buffer buffer)
 #define LOCKFENCE_HAS_SHMEM_REQUEST_HOOK
 #endif
 
+/* 16 gave the settings' hooks a header of their own. */
+#if PG_VERSION_NUM >= 160000
+#include "utils/guc_hooks.h"
+#else
+#include "replication/syncrep.h"
+#endif
+
 /* 16 renamed the look at a backend's status. */
 #if PG_VERSION_NUM < 160000
 #define pgstat_get_local_beentry_by_index(index) pgstat_fetch_stat_local_beentry(index)

@@ -23,7 +23,6 @@
  */
 #include "postgres.h"
 
-#include "access/xact.h"
 #include "lockfence.h"
 #include "miscadmin.h"
 #include "storage/lock.h"
@@ -200,7 +199,7 @@ write_mark(MarkScan *scan, const FenceCheck *check, bool *used_up)
 	else
 		lockfence_settle_lockers(lockfence_mark_lockers(scan), check);
 	lockfence_mark_write(scan, check->token);
-	ForceSyncCommit();
+	lockfence_commit_durably();
 	return ACCEPTED;
 }
 

@@ -266,7 +266,7 @@ compare_with_row(const RowGuard *guard, const FencedWrite *write,
 	}
 	if (token > mark)
 	{
-		ForceSyncCommit();
+		lockfence_commit_durably();
 		lockfence_count(guard->rel, LOCKFENCE_ADVANCED);
 	}
 	lockfence_count(guard->rel, LOCKFENCE_ACCEPTED);

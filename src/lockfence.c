@@ -45,6 +45,7 @@ _PG_init(void)
 	lockfence_state_init();
 	lockfence_mark_init();
 	lockfence_holder_init();
+	lockfence_durable_init();
 	lockfence_trigarg_init();
 	lockfence_guarded_init();
 	lockfence_stats_init();

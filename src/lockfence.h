@@ -120,6 +120,10 @@ extern bool lockfence_hint_find(const ResourceKey *resource, ItemPointer tid,
 extern void lockfence_hint_put(const ResourceKey *resource, ItemPointer tid,
 							   Buffer buffer);
 
+/* durable.c: commits that must not be lost */
+extern void lockfence_commit_durably(void);
+extern void lockfence_durable_init(void);
+
 /* holder.c: what this transaction has presented */
 extern FenceToken lockfence_ambient_token(void);
 extern void lockfence_set_ambient_token(FenceToken token);

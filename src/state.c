@@ -17,7 +17,6 @@
 
 #include "access/genam.h"
 #include "access/table.h"
-#include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
 #include "lockfence.h"
@@ -118,6 +117,6 @@ lockfence_state_changed(PG_FUNCTION_ARGS)
 
 	lockfence_require_trigger(fcinfo);
 	CacheInvalidateRelcache(trigger->tg_relation);
-	ForceSyncCommit();
+	lockfence_commit_durably();
 	return PointerGetDatum(NULL);
 }
