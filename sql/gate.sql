@@ -157,6 +157,12 @@ ROLLBACK TO s;
 SELECT code_of('UPDATE item SET fence = 50');
 ROLLBACK;
 
+BEGIN;
+SELECT lockfence._record_timeline() > 1000 AS went_back;
+SELECT code_of('UPDATE item SET fence = 50');
+ROLLBACK;
+SELECT code_of('UPDATE item SET fence = 50');
+
 -- From here on what is lower than the floor is stale for every resource, whatever its mark.
 SELECT lockfence.reopen(50, 'restored from the backup of noon');
 SELECT * FROM gate;
