@@ -10,6 +10,7 @@
 #include "executor/tuptable.h"
 #include "fmgr.h"
 #include "port/atomics.h"
+#include "storage/buf.h"
 #include "storage/itemptr.h"
 #include "storage/lock.h"
 #include "utils/guc.h"
@@ -117,7 +118,8 @@ typedef struct MarkScan
 {
 	const ResourceKey *resource;
 	Relation	rel;
-	struct SysScanDescData *scan;
+	struct SysScanDescData *scan;	/* NULL: read without the index */
+	TupleTableSlot *slot;		/* the version that was read, pinned */
 	struct SnapshotData *dirty;
 	bool		found;			/* a mark, committed or of this transaction */
 	bool		own;			/* ... of this transaction */
@@ -141,6 +143,12 @@ extern void lockfence_mark_remove(MarkScan *scan);
 extern void lockfence_mark_end(MarkScan *scan);
 extern FenceToken lockfence_mark_peek(const char *resource);
 extern void lockfence_mark_init(void);
+
+/* hint.c: where this backend saw marks last */
+extern bool lockfence_hint_find(const ResourceKey *resource, ItemPointer tid,
+								Buffer *buffer);
+extern void lockfence_hint_put(const ResourceKey *resource, ItemPointer tid,
+							   Buffer buffer);
 
 /* holder.c: what this transaction has presented */
 extern FenceToken lockfence_ambient_token(void);
@@ -192,6 +200,7 @@ typedef struct TemplatePart
 {
 	char	   *literal;		/* text; NULL: the value of a column */
 	AttrNumber	attno;
+	Oid			type;			/* of the column */
 	FmgrInfo	output;
 } TemplatePart;
 
