@@ -13,8 +13,8 @@ EXTVERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" $(HERE)lockf
 SQL := $(sort $(patsubst $(HERE)%,%,$(wildcard $(HERE)sql/*.sql)))
 DATA = $(foreach f,$(SQL),$(if $(findstring --,$(f)),$(f)))
 OBJS = $(patsubst %,src/%.o, \
-	lockfence token state mark hint durable holder streak fence contend preempt guard \
-	trigarg template guarded jsonvalue refuse admin rows stats refusals shmem cache)
+	lockfence token state timeline mark hint durable holder streak fence contend preempt \
+	guard trigarg template guarded jsonvalue refuse admin rows stats refusals shmem cache)
 
 PG_CPPFLAGS = -DLOCKFENCE_VERSION='"$(EXTVERSION)"'
 

@@ -8,6 +8,7 @@
 #ifndef LOCKFENCE_COMPAT_H
 #define LOCKFENCE_COMPAT_H
 
+#include "access/xlog.h"
 #include "storage/bufmgr.h"
 #include "storage/proc.h"
 #include "storage/procarray.h"
@@ -92,6 +93,17 @@ lockfence_read_recent_buffer(Relation rel, BlockNumber block, Buffer buffer)
 #define LOCKFENCE_VXID_HAS_BACKEND(vxid) ((vxid).backendId != InvalidBackendId)
 #define LOCKFENCE_VXID_PROC(vxid) BackendIdGetProc((vxid).backendId)
 #define LOCKFENCE_PROC_LXID(proc) ((proc)->lxid)
+#endif
+
+/*
+ * 15 moved what is of recovery into a header of its own, and asks for the
+ * timeline that is written by a function.  Before, RecoveryInProgress() sets it
+ * once it says no.
+ */
+#if PG_VERSION_NUM >= 150000
+#include "access/xlogrecovery.h"
+#else
+#define GetWALInsertionTimeLine() ThisTimeLineID
 #endif
 
 /* 14 named the predefined role constants after the roles. */

@@ -51,19 +51,22 @@ standing_mark(const FenceCheck *check, const char **name)
 	return Max(check->stored, floor);
 }
 
-/* Is the token of the current epoch?  Refuses it if not. */
+/* Is the token of the current epoch, and not outdated for all?  Refuses it if not. */
 bool
 lockfence_check_epoch(const FencedWrite *write, FenceToken token)
 {
 	int			current = lockfence_state_epoch();
+	FenceToken	minimum = lockfence_state_minimum();
 	int			epoch = lockfence_token_epoch(token);
 
-	if (current < 0 || epoch == current)
+	if (token >= minimum && (current < 0 || epoch == current))
 		return true;
-	if (epoch < current)
-		lockfence_refuse_old_epoch(write, token, current);
-	else
+	if (current >= 0 && epoch > current)
 		lockfence_refuse_unknown_epoch(write, token, current);
+	else if (token < minimum)
+		lockfence_refuse_stale(write, token, minimum, "floor of lockfence.reopen()");
+	else
+		lockfence_refuse_old_epoch(write, token, current);
 	return false;
 }
 
@@ -373,6 +376,7 @@ lockfence_present(PG_FUNCTION_ARGS)
 	check.token = PG_GETARG_INT64(1);
 	PreventCommandDuringRecovery("lockfence.present()");
 
+	(void) lockfence_pass_gate(&check.write);
 	if (lockfence_check_and_advance(&check, &previous))
 		lockfence_count(NULL, LOCKFENCE_ACCEPTED);
 	if (previous == 0)
@@ -387,11 +391,15 @@ lockfence_is_current(PG_FUNCTION_ARGS)
 	char	   *resource = lockfence_require_resource(fcinfo, 0);
 	FenceToken	token;
 	FenceToken	mark;
-	int			epoch = lockfence_state_epoch();
+	int			epoch;
 
 	lockfence_require_token(fcinfo, 1);
 	token = PG_GETARG_INT64(1);
-	if (epoch >= 0 && epoch != lockfence_token_epoch(token))
+	if (lockfence_gate_is_sealed())
+		PG_RETURN_BOOL(false);
+	epoch = lockfence_state_epoch();
+	if (token < lockfence_state_minimum() ||
+		(epoch >= 0 && epoch != lockfence_token_epoch(token)))
 		PG_RETURN_BOOL(false);
 	mark = lockfence_mark_peek(resource);
 	PG_RETURN_BOOL(token >= (mark != 0 ? mark : lockfence_state_floor()));

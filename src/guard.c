@@ -147,7 +147,8 @@ choose_token(const RowGuard *guard, const FencedWrite *write, FenceToken *token)
 	FenceToken	column;
 	FenceToken	presented;
 
-	if (!column_token(guard, write, &column) || !presented_token(write, &presented))
+	if (!lockfence_pass_gate(write) ||
+		!column_token(guard, write, &column) || !presented_token(write, &presented))
 		return false;
 	if (column != 0 && presented != 0 && column != presented)
 	{
@@ -499,7 +500,7 @@ check_constant(Relation rel, const Fence *fence)
 	FenceCheck	check = lockfence_fence_check(fence, rel,
 											  lockfence_constant_resource(fence));
 
-	if (!presented_token(&check.write, &check.token))
+	if (!lockfence_pass_gate(&check.write) || !presented_token(&check.write, &check.token))
 		return;
 	if (check.token == 0)
 		settle_missing(fence, &check.write, false);

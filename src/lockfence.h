@@ -5,6 +5,7 @@
 #ifndef LOCKFENCE_H
 #define LOCKFENCE_H
 
+#include "access/xlogdefs.h"
 #include "datatype/timestamp.h"
 #include "executor/tuptable.h"
 #include "fmgr.h"
@@ -79,9 +80,38 @@ extern void lockfence_require_token(FunctionCallInfo fcinfo, int argno);
 extern char *lockfence_require_resource(FunctionCallInfo fcinfo, int argno);
 
 /* state.c: what holds for every resource at once */
+typedef struct RecordedTimeline
+{
+	bool		found;
+	bool		other_system;	/* by another cluster */
+	bool		uncommitted;	/* by this transaction */
+	TimeLineID	timeline;
+	ItemPointerData tid;
+} RecordedTimeline;
+
 extern int	lockfence_state_epoch(void);
+extern FenceToken lockfence_state_minimum(void);
 extern FenceToken lockfence_state_floor(void);
+extern RecordedTimeline lockfence_state_timeline(void);
+extern bool lockfence_state_try_timeline(const RecordedTimeline *recorded,
+										 TimeLineID timeline);
+extern RecordedTimeline lockfence_state_set_timeline(TimeLineID timeline);
+extern void lockfence_state_forget(void);
 extern void lockfence_state_init(void);
+
+/* timeline.c: the gate, shut when the database's history went back */
+extern bool lockfence_gate_is_open;
+extern bool lockfence_try_gate(const FencedWrite *write);
+extern bool lockfence_gate_is_sealed(void);
+extern void lockfence_forget_gate(void);
+extern void lockfence_timeline_init(void);
+
+/* May anything be written at all?  Refuses it if not. */
+static inline bool
+lockfence_pass_gate(const FencedWrite *write)
+{
+	return likely(lockfence_gate_is_open) || lockfence_try_gate(write);
+}
 
 /* mark.c: the mark of one resource */
 typedef struct MarkScan
@@ -252,6 +282,7 @@ extern void lockfence_refuse_invalid(const FencedWrite *write, bool isnull,
 									 FenceToken token);
 extern void lockfence_refuse_unknown_epoch(const FencedWrite *write,
 										   FenceToken token, int epoch);
+extern void lockfence_refuse_sealed(const FencedWrite *write, const char *detail);
 extern void lockfence_refuse_conflicting(const FencedWrite *write,
 										 FenceToken token, const char *token_source,
 										 FenceToken other, const char *other_source);
@@ -304,6 +335,8 @@ typedef enum LockfenceCounter
 	LOCKFENCE_PREEMPTED,		/* holders ended for an advance */
 	LOCKFENCE_VALIDATOR_CALLS,
 	LOCKFENCE_VALIDATOR_FAILURES,
+	LOCKFENCE_NCOUNTERS_1_0,	/* those of _stats() in 1.0 */
+	LOCKFENCE_SEALED = LOCKFENCE_NCOUNTERS_1_0, /* LF005 */
 	LOCKFENCE_NCOUNTERS
 } LockfenceCounter;
 
@@ -351,6 +384,7 @@ extern void lockfence_forget_refusals(void);
 #define ERRCODE_MISSING_FENCE_TOKEN		LOCKFENCE_ERRCODE('2')
 #define ERRCODE_INVALID_FENCE_TOKEN		LOCKFENCE_ERRCODE('3')
 #define ERRCODE_UNKNOWN_FENCE_EPOCH		LOCKFENCE_ERRCODE('4')
+#define ERRCODE_FENCE_SEALED			LOCKFENCE_ERRCODE('5')
 #define ERRCODE_CONFLICTING_FENCE_TOKENS LOCKFENCE_ERRCODE('6')
 #define ERRCODE_FENCE_TOKEN_REFUSED		LOCKFENCE_ERRCODE('7')
 #define ERRCODE_UNFENCEABLE_OPERATION	LOCKFENCE_ERRCODE('9')
