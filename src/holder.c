@@ -44,6 +44,9 @@ typedef struct MemoEntry
 #define SH_DEFINE
 #include "lib/simplehash.h"
 
+/* Most transactions hold one resource or two. */
+#define MEMO_START 3
+
 /* One change, and what it replaced. */
 typedef struct UndoRecord
 {
@@ -225,8 +228,8 @@ lockfence_remember_token(const char *resource, HeldToken held)
 	bool		found;
 
 	if (memo == NULL)
-		memo = memo_create(TopTransactionContext, 16, NULL);
-	entry = memo_lookup(memo, resource);
+		memo = memo_create(TopTransactionContext, MEMO_START, NULL);
+	entry = memo->members > 0 ? memo_lookup(memo, resource) : NULL;
 	if (entry == NULL)
 	{
 		entry = memo_insert(memo, MemoryContextStrdup(TopTransactionContext, resource),

@@ -131,7 +131,7 @@ begin_scan(MarkScan *scan, Snapshot snapshot)
 	find_mark_relation();
 
 	ScanKeyInit(&key, MARK_ATTNO_RESOURCE, BTEqualStrategyNumber, F_TEXTEQ,
-				CStringGetTextDatum(scan->resource));
+				CStringGetTextDatum(scan->resource->name));
 	scan->scan = systable_beginscan(scan->rel, mark_index, true, snapshot, 1, &key);
 }
 
@@ -180,7 +180,7 @@ note_version(MarkScan *scan, HeapTuple tuple)
  * transaction is changing it, go on to the version which that one wrote.
  */
 void
-lockfence_mark_begin(MarkScan *scan, const char *resource)
+lockfence_mark_begin(MarkScan *scan, const ResourceKey *resource)
 {
 	HeapTuple	tuple;
 
@@ -283,7 +283,7 @@ form_mark(MarkScan *scan, FenceToken token)
 		isnull[i] = i >= MARK_NATTS;
 	values[MARK_ATTNO_TOKEN - 1] = Int64GetDatum(token);
 	values[MARK_ATTNO_ADVANCED_AT - 1] = TimestampTzGetDatum(GetCurrentTransactionStartTimestamp());
-	values[MARK_ATTNO_RESOURCE - 1] = CStringGetTextDatum(scan->resource);
+	values[MARK_ATTNO_RESOURCE - 1] = CStringGetTextDatum(scan->resource->name);
 	return heap_form_tuple(RelationGetDescr(scan->rel), values, isnull);
 }
 
@@ -337,10 +337,12 @@ FenceToken
 lockfence_mark_peek(const char *resource)
 {
 	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
-	MarkScan	scan = {.resource = resource};
+	ResourceKey key;
+	MarkScan	scan = {.resource = &key};
 	FenceToken	token = 0;
 	HeapTuple	tuple;
 
+	lockfence_set_resource_key(&key, resource);
 	begin_scan(&scan, snapshot);
 	tuple = systable_getnext(scan.scan);
 	if (HeapTupleIsValid(tuple))

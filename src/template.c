@@ -23,17 +23,6 @@
 PG_FUNCTION_INFO_V1(lockfence_template_columns);
 PG_FUNCTION_INFO_V1(lockfence_resource_of);
 
-/* The error for an argument that says nothing valid. */
-void
-lockfence_refuse_setting(const char *argument, const char *detail)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-			 errmsg("invalid fence setting \"%s\"", argument),
-			 errdetail("%s", detail),
-			 errhint("Declare the fence again by lockfence.detach() and lockfence.attach().")));
-}
-
 /* Add a part to the template: text as it stands, or the name of a column. */
 static TemplatePart *
 add_part(Fence *fence, char *text)
@@ -59,7 +48,7 @@ placeholder_end(const char *template, const char *start)
 
 	if (end == NULL || *end == '{' || end == start)
 		lockfence_refuse_setting(psprintf("resource=%s", template),
-						"A placeholder is the name of a column in braces; a brace of the name itself is written twice.");
+								 "A placeholder is the name of a column in braces; a brace of the name itself is written twice.");
 	return end;
 }
 
@@ -83,7 +72,8 @@ lockfence_split_template(Fence *fence, const char *template)
 		{
 			const char *end = placeholder_end(template, p + 1);
 
-			add_part(fence, text.data);
+			if (text.len > 0)
+				add_part(fence, text.data);
 			add_part(fence, pnstrdup(p + 1, end - p - 1))->attno = -1;
 			fence->constant = false;
 			initStringInfo(&text);
@@ -94,7 +84,8 @@ lockfence_split_template(Fence *fence, const char *template)
 		else
 			appendStringInfoChar(&text, *p);
 	}
-	add_part(fence, text.data);
+	if (text.len > 0 || fence->nparts == 0)
+		add_part(fence, text.data);
 }
 
 /* The number of a column that the fence needs. */
