@@ -211,13 +211,27 @@ EXCEPTION WHEN OTHERS THEN
 END
 $$;
 
+-- A line of JSON or, as chance makes more of, NAME=VALUE|NAME=VALUE|..., where a value may be JSON.
+CREATE FUNCTION fuzz.value_of(word text) RETURNS jsonb LANGUAGE plpgsql AS $$
+BEGIN
+	RETURN word::jsonb;
+EXCEPTION WHEN OTHERS THEN
+	RETURN to_jsonb(word);
+END
+$$;
+CREATE FUNCTION fuzz.object_of(line text) RETURNS jsonb LANGUAGE sql AS $$
+	SELECT CASE WHEN line ~ '^[[{]' THEN line::jsonb
+		ELSE (SELECT jsonb_object_agg(split_part(word, '=', 1), fuzz.value_of(substr(word, strpos(word, '=') + 1)))
+			FROM regexp_split_to_table(line, '[|]') word) END
+$$;
+
 -- Two lines, the key and the changes.  A row gets the values that PostgreSQL makes of them, and keeps them when
 -- it is given what it has.
 CREATE FUNCTION fuzz.guarded(input bytea) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
 	words text := convert_from(input, 'UTF8');
-	key jsonb := split_part(words, E'\n', 1)::jsonb;
-	changes jsonb := split_part(words, E'\n', 2)::jsonb;
+	key jsonb := fuzz.object_of(split_part(words, E'\n', 1));
+	changes jsonb := fuzz.object_of(split_part(words, E'\n', 2));
 	expected text := fuzz.populated(1, changes - 'id');
 	before text := fuzz.row_text(1);
 	stored text;
