@@ -22,8 +22,9 @@ SELECT format('  third %s: the session has %s kB of its own, %s kB with shared m
 FROM peak LEFT JOIN context_peak USING (third) ORDER BY third;
 SELECT format('  %s: %s writes accepted, %s refused as stale', kind, count(*), max(coalesce(n, 0)))
 FROM soak.accepted LEFT JOIN soak.refused USING (kind) GROUP BY kind ORDER BY kind;
-SELECT format('  %s steps of DDL, %s tokens issued, %s marks written, floor %s',
-	(SELECT last_value FROM soak.steps), (SELECT last_value FROM soak.issued),
+SELECT format('  %s steps of DDL, %s deadlocks with them, %s tokens issued, %s marks written, floor %s',
+	(SELECT last_value FROM soak.steps), coalesce((SELECT n FROM soak.refused WHERE kind = 'deadlock'), 0),
+	(SELECT last_value FROM soak.issued),
 	pg_stat_get_tuples_inserted(c.oid) + pg_stat_get_tuples_updated(c.oid),
 	(SELECT value FROM lockfence.state WHERE name = 'floor'))
 FROM pg_class c WHERE c.oid = 'lockfence.mark'::regclass;
@@ -45,6 +46,9 @@ SELECT pg_temp.verdict(count(*) = 5 AND bool_and(n > 0), 'each kind of fence acc
 FROM (SELECT DISTINCT kind FROM soak.accepted) a LEFT JOIN soak.refused USING (kind);
 
 SELECT pg_temp.verdict(last_value >= 28, 'every step of DDL was taken (%s in all)', last_value::text) FROM soak.steps;
+
+SELECT pg_temp.verdict(coalesce(sum(n), 0) * 1000 <= (SELECT count(*) FROM soak.accepted), 'deadlocks are rare (%s)', coalesce(sum(n), 0)::text)
+FROM soak.refused WHERE kind = 'deadlock';
 
 SELECT pg_temp.verdict(count(*) = 0, 'verify() finds no error (%s)', coalesce(string_agg(target || ' ' || code, ', '), 'none'))
 FROM lockfence.verify() WHERE severity = 'error';

@@ -102,6 +102,10 @@ EXCEPTION
 		INSERT INTO soak.refused VALUES (kind, 1) ON CONFLICT ON CONSTRAINT refused_pkey DO UPDATE SET n = refused.n + 1;
 	WHEN SQLSTATE 'SOAK1' THEN
 		NULL;
+	WHEN query_canceled OR deadlock_detected THEN
+		-- It waited for the table's lock behind the DDL, which waited for a transaction with a higher token,
+		-- which waited for this one; the lower token gives way.
+		INSERT INTO soak.refused VALUES ('deadlock', 1) ON CONFLICT ON CONSTRAINT refused_pkey DO UPDATE SET n = refused.n + 1;
 	WHEN undefined_table THEN
 		-- guarded_update() was given the table, not its name, and that one was dropped meanwhile
 		IF kind <> 'guarded' THEN
