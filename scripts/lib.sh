@@ -210,6 +210,24 @@ start_cluster() {
 	die 'the server does not start'
 }
 
+# preload_sanitizer RUNTIME: has the servers that are started from now on load AddressSanitizer's runtime, as
+# whoever loads an instrumented library must have it from its start.
+#
+# The runtime calls dlerror(), whose gettext lock deadlocks with the one that libgpg-error, a library of the
+# server's, holds when its own start-up happens to wake the runtime; so something else wakes it first.
+# Leaks are not looked for: PostgreSQL frees by context, or by exiting.
+preload_sanitizer() {
+	printf '%s\n' '#include <stdlib.h>' '__attribute__((constructor)) static void wake(void) { free(malloc(1)); }' |
+		gcc -x c -shared -fPIC -O0 -Wl,-z,initfirst -o "$WORK/wake.so" -
+	SERVER_ENV=(
+		LD_PRELOAD="$1 $WORK/wake.so"
+		ASAN_OPTIONS="detect_leaks=0:detect_stack_use_after_return=0:abort_on_error=1"
+		UBSAN_OPTIONS=print_stacktrace=1
+	)
+	# Older runtimes do not stand wide address randomisation.
+	! setarch --addr-no-randomize true 2>/dev/null || SERVER_ENV+=(setarch --addr-no-randomize)
+}
+
 # restart_cluster ['SETTING=VALUE'...]: with these settings on top.
 restart_cluster() {
 	as_user env "${SERVER_ENV[@]-_=}" pg_ctl -s -w -D "$PGDATA" -l "$WORK/server.log" \
