@@ -8,6 +8,7 @@
 #ifndef LOCKFENCE_COMPAT_H
 #define LOCKFENCE_COMPAT_H
 
+#include "storage/latch.h"
 #include "storage/proc.h"
 #include "storage/procarray.h"
 #include "storage/sinvaladt.h"
@@ -59,6 +60,15 @@
 /* 15 reserves a prefix; before, placeholders could only be warned about. */
 #if PG_VERSION_NUM < 150000
 #define MarkGUCPrefixReserved(prefix) EmitWarningsOnPlaceholders(prefix)
+#endif
+
+/* 17 made wait events of extensions nameable, and a set of events a resource. */
+#if PG_VERSION_NUM >= 170000
+#define LOCKFENCE_NEW_WAIT_EVENT(name) WaitEventExtensionNew(name)
+#define LOCKFENCE_CREATE_WAIT_SET(size) CreateWaitEventSet(NULL, size)
+#else
+#define LOCKFENCE_NEW_WAIT_EVENT(name) PG_WAIT_EXTENSION
+#define LOCKFENCE_CREATE_WAIT_SET(size) CreateWaitEventSet(CurrentMemoryContext, size)
 #endif
 
 /* 17 replaced the backend id by the proc number and grouped the vxid. */

@@ -46,6 +46,7 @@ _PG_init(void)
 	lockfence_mark_init();
 	lockfence_holder_init();
 	lockfence_trigarg_init();
+	lockfence_validator_init();
 	lockfence_guarded_init();
 	lockfence_stats_init();
 	lockfence_refusals_init();
