@@ -17,7 +17,7 @@ VALIDATE := $(wildcard $(CURDIR)/lockfence_validate.so)
 SQL := $(filter-out sql/lockfence_validate--% $(if $(VALIDATE),,sql/validate_%),$(SQL))
 DATA = $(foreach f,$(SQL),$(if $(findstring --,$(f)),$(f)))
 OBJS = $(patsubst %,src/%.o, \
-	lockfence token state mark holder fence validator contend preempt guard trigarg template guarded jsonvalue refuse admin rows stats refusals shmem lend cache)
+	lockfence token state mark hint holder fence validator contend preempt guard trigarg template guarded jsonvalue refuse admin rows stats refusals shmem lend cache)
 
 PG_CPPFLAGS = -DLOCKFENCE_VERSION='"$(EXTVERSION)"'
 

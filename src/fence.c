@@ -78,7 +78,7 @@ remember(const FenceCheck *check, bool advanced, bool locked)
 
 /* Keep a mark that equals the token from changing before the end. */
 static Verdict
-hold_mark(MarkScan *scan, const LOCKTAG *tag, const FenceCheck *check)
+hold_mark(MarkScan *scan, const FenceCheck *check)
 {
 	bool		by_tuple = lockfence_held_locks() >= lockfence_max_resource_locks;
 	bool		held;
@@ -90,15 +90,15 @@ hold_mark(MarkScan *scan, const LOCKTAG *tag, const FenceCheck *check)
 		return REFUSED;
 	}
 
-	lockfence_lock_shared(tag);
+	lockfence_lock_shared(scan->resource);
 	held = lockfence_mark_unchanged(scan) &&
 		(!by_tuple || lockfence_mark_lock_tuple(scan));
 	if (!held || by_tuple)
-		lockfence_unlock_shared(tag);
+		lockfence_unlock_shared(scan->resource);
 	if (!held)
 		return START_OVER;
 	if (!by_tuple && !scan->own && lockfence_mark_is_guarded(scan))
-		lockfence_cache_put(check->write.resource, check->token, scan->generation);
+		lockfence_cache_put(scan->resource, check->token, scan->generation);
 	remember(check, false, !by_tuple);
 	return ACCEPTED;
 }
@@ -108,17 +108,15 @@ hold_mark(MarkScan *scan, const LOCKTAG *tag, const FenceCheck *check)
  * alone is then to be taken, and the cache to be asked again under it.
  */
 static bool
-hold_cached_mark(const LOCKTAG *tag, const FenceCheck *check)
+hold_cached_mark(const ResourceKey *resource, const FenceCheck *check)
 {
-	const char *resource = check->write.resource;
-
 	if (check->single_use || lockfence_held_locks() >= lockfence_max_resource_locks ||
 		lockfence_cache_find(resource) != check->token)
 		return false;
-	lockfence_lock_shared(tag);
+	lockfence_lock_shared(resource);
 	if (lockfence_cache_find(resource) != check->token)
 	{
-		lockfence_unlock_shared(tag);
+		lockfence_unlock_shared(resource);
 		return false;
 	}
 	remember(check, false, true);
@@ -165,25 +163,24 @@ write_mark(MarkScan *scan, const FenceCheck *check, bool *used_up)
 
 /* The same, with the lock around it. */
 static Verdict
-lock_and_write_mark(MarkScan *scan, const LOCKTAG *tag, const FenceCheck *check,
-					bool *used_up)
+lock_and_write_mark(MarkScan *scan, const FenceCheck *check, bool *used_up)
 {
 	Verdict		verdict;
 
 	PreventCommandIfReadOnly("an advance of a fence's mark");
-	if (!lockfence_claim_exclusive(tag, check, scan))
+	if (!lockfence_claim_exclusive(check, scan))
 		return START_OVER;
 	verdict = write_mark(scan, check, used_up);
-	lockfence_unlock_exclusive(tag);
+	lockfence_unlock_exclusive(scan->resource);
 	return verdict;
 }
 
 /* Advance the mark to a token that is higher, or the resource's first. */
 static Verdict
-advance_mark(MarkScan *scan, const LOCKTAG *tag, const FenceCheck *check)
+advance_mark(MarkScan *scan, const FenceCheck *check)
 {
 	bool		used_up;
-	Verdict		verdict = lock_and_write_mark(scan, tag, check, &used_up);
+	Verdict		verdict = lock_and_write_mark(scan, check, &used_up);
 
 	if (verdict == ACCEPTED)
 	{
@@ -204,7 +201,7 @@ advance_mark(MarkScan *scan, const LOCKTAG *tag, const FenceCheck *check)
 
 /* Decide on the mark as the scan shows it. */
 static Verdict
-decide(MarkScan *scan, const LOCKTAG *tag, const FenceCheck *check, bool asked)
+decide(MarkScan *scan, const FenceCheck *check, bool asked)
 {
 	if (scan->found && check->token < scan->token)
 	{
@@ -212,10 +209,10 @@ decide(MarkScan *scan, const LOCKTAG *tag, const FenceCheck *check, bool asked)
 		return REFUSED;
 	}
 	if (scan->found && check->token == scan->token)
-		return hold_mark(scan, tag, check);
+		return hold_mark(scan, check);
 	if (!asked && lockfence_has_validator(check))
 		return ASK_VALIDATOR;
-	return advance_mark(scan, tag, check);
+	return advance_mark(scan, check);
 }
 
 /* Has this transaction been accepted with that token before? */
@@ -233,17 +230,17 @@ is_remembered(const FenceCheck *check)
  * transaction that is changing the mark.
  */
 static Verdict
-attempt(const LOCKTAG *tag, const FenceCheck *check, bool asked,
+attempt(const ResourceKey *resource, const FenceCheck *check, bool asked,
 		FenceToken *previous)
 {
 	Verdict		verdict = START_OVER;
 	MarkScan	scan;
 
 	CHECK_FOR_INTERRUPTS();
-	lockfence_mark_begin(&scan, check->write.resource);
+	lockfence_mark_begin(&scan, resource);
 	*previous = scan.token;
 	if (!TransactionIdIsValid(scan.changing))
-		verdict = decide(&scan, tag, check, asked);
+		verdict = decide(&scan, check, asked);
 	lockfence_mark_end(&scan);
 	if (TransactionIdIsValid(scan.changing))
 		lockfence_wait_for_change(scan.changing, scan.pending, check);
@@ -263,7 +260,7 @@ bool
 lockfence_check_and_advance(const FenceCheck *check, FenceToken *previous)
 {
 	Verdict		verdict;
-	LOCKTAG		tag;
+	ResourceKey key;
 	bool		asked = false;
 
 	*previous = check->token;
@@ -272,12 +269,12 @@ lockfence_check_and_advance(const FenceCheck *check, FenceToken *previous)
 	if (!lockfence_check_epoch(&check->write, check->token))
 		return false;
 
-	lockfence_set_resource_tag(&tag, check->write.resource);
-	if (hold_cached_mark(&tag, check))
+	lockfence_set_resource_key(&key, check->write.resource);
+	if (hold_cached_mark(&key, check))
 		return true;
 	do
 	{
-		verdict = attempt(&tag, check, asked, previous);
+		verdict = attempt(&key, check, asked, previous);
 		if (verdict == ASK_VALIDATOR)
 		{
 			if (!lockfence_ask_validator(check))
@@ -298,9 +295,9 @@ lockfence_raise_mark(const char *resource, FenceToken token, FenceToken *before)
 {
 	FenceCheck	check = {.write.resource = resource, .token = token};
 	Verdict		verdict;
-	LOCKTAG		tag;
+	ResourceKey key;
 
-	lockfence_set_resource_tag(&tag, resource);
+	lockfence_set_resource_key(&key, resource);
 	do
 	{
 		MarkScan	scan;
@@ -308,10 +305,10 @@ lockfence_raise_mark(const char *resource, FenceToken token, FenceToken *before)
 
 		CHECK_FOR_INTERRUPTS();
 		verdict = START_OVER;
-		lockfence_mark_begin(&scan, resource);
+		lockfence_mark_begin(&scan, &key);
 		if (!TransactionIdIsValid(scan.changing))
 			verdict = scan.found && scan.token >= token ? REFUSED :
-				lock_and_write_mark(&scan, &tag, &check, &used_up);
+				lock_and_write_mark(&scan, &check, &used_up);
 		lockfence_mark_end(&scan);
 		if (TransactionIdIsValid(scan.changing))
 			lockfence_wait_for_change(scan.changing, scan.pending, &check);

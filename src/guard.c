@@ -189,13 +189,9 @@ check_named(const RowGuard *guard, const char *resource, FenceToken stored)
 	const Fence *fence = guard->fence;
 	FenceToken	token;
 	FenceToken	previous;
-	FenceCheck	check = {
-		.write = {.rel = guard->rel,.resource = resource,.advisory = fence->advisory},
-		.stored = stored,
-		.single_use = fence->single_use,
-		.validator = fence->validator
-	};
+	FenceCheck	check = lockfence_fence_check(fence, guard->rel, resource);
 
+	check.stored = stored;
 	if (!choose_token(guard, &check.write, &token))
 		return 0;
 	if (token == 0)
@@ -346,11 +342,11 @@ check_update(const RowGuard *guard)
 	if (fence->resource == NULL)
 		return check_row(guard);
 	to = lockfence_slot_resource(fence, guard->rel, guard->new);
+	if (lockfence_same_resource(fence, guard->rel, guard->old, guard->new))
+		return check_named(guard, to, stored_token(guard, guard->old));
 	/* a row from before the fence, which belonged to no resource yet */
 	if (!lockfence_slot_has_resource(fence, guard->old))
 		return check_named(guard, to, 0);
-	if (lockfence_same_resource(fence, guard->rel, guard->old, guard->new))
-		return check_named(guard, to, stored_token(guard, guard->old));
 	return check_move(guard, lockfence_slot_resource(fence, guard->rel, guard->old), to);
 }
 
@@ -440,13 +436,9 @@ static void
 check_constant(Relation rel, const Fence *fence)
 {
 	FenceToken	previous;
-	FenceCheck	check = {
-		.write = {.rel = rel,.advisory = fence->advisory},
-		.single_use = fence->single_use,
-		.validator = fence->validator
-	};
+	FenceCheck	check = lockfence_fence_check(fence, rel,
+											  lockfence_constant_resource(fence));
 
-	check.write.resource = lockfence_constant_resource(fence);
 	if (!presented_token(&check.write, &check.token))
 		return;
 	if (check.token == 0)

@@ -9,6 +9,7 @@
 #include "executor/tuptable.h"
 #include "fmgr.h"
 #include "port/atomics.h"
+#include "storage/buf.h"
 #include "storage/itemptr.h"
 #include "storage/lock.h"
 #include "utils/guc.h"
@@ -39,6 +40,14 @@ typedef struct FencedWrite
 	bool		advisory;		/* report instead of refusing */
 } FencedWrite;
 
+/* A resource of this database as it is looked up: one hash serves lock and cache. */
+typedef struct ResourceKey
+{
+	const char *name;
+	uint64		hash;
+	LOCKTAG		tag;			/* of its lock */
+} ResourceKey;
+
 /* One question to the fence: may this token write to this resource? */
 typedef struct FenceCheck
 {
@@ -55,7 +64,7 @@ typedef struct FenceCheck
 typedef struct HeldToken
 {
 	FenceToken	token;			/* accepted; 0: nothing held */
-	bool		advanced;		/* the mark is this transaction's own */
+	bool		advanced;		/* above all that stood before */
 	bool		locked;			/* by a heavyweight lock, not a tuple lock */
 } HeldToken;
 
@@ -78,9 +87,10 @@ extern void lockfence_state_init(void);
 /* mark.c: the mark of one resource */
 typedef struct MarkScan
 {
-	const char *resource;
+	const ResourceKey *resource;
 	Relation	rel;
-	struct SysScanDescData *scan;
+	struct SysScanDescData *scan;	/* NULL: read without the index */
+	TupleTableSlot *slot;		/* the version that was read, pinned */
 	struct SnapshotData *dirty;
 	bool		found;			/* a mark, committed or of this transaction */
 	bool		own;			/* ... of this transaction */
@@ -95,7 +105,7 @@ typedef struct MarkScan
 extern Oid	lockfence_relation_oid(const char *name);
 extern Oid	lockfence_mark_relid(void);
 extern bool lockfence_mark_is_guarded(const MarkScan *scan);
-extern void lockfence_mark_begin(MarkScan *scan, const char *resource);
+extern void lockfence_mark_begin(MarkScan *scan, const ResourceKey *resource);
 extern bool lockfence_mark_unchanged(MarkScan *scan);
 extern bool lockfence_mark_lock_tuple(MarkScan *scan);
 extern List *lockfence_mark_lockers(MarkScan *scan);
@@ -104,6 +114,12 @@ extern void lockfence_mark_remove(MarkScan *scan);
 extern void lockfence_mark_end(MarkScan *scan);
 extern FenceToken lockfence_mark_peek(const char *resource);
 extern void lockfence_mark_init(void);
+
+/* hint.c: where this backend saw marks last */
+extern bool lockfence_hint_find(const ResourceKey *resource, ItemPointer tid,
+								Buffer *buffer);
+extern void lockfence_hint_put(const ResourceKey *resource, ItemPointer tid,
+							   Buffer buffer);
 
 /* holder.c: what this transaction has presented */
 extern FenceToken lockfence_ambient_token(void);
@@ -134,14 +150,13 @@ extern bool lockfence_vouch_for(const FencedWrite *write, FenceToken token);
 extern void lockfence_count_open(void);
 
 /* contend.c: the resource lock, and waiting for those in the way of an advance */
-extern void lockfence_set_resource_tag(LOCKTAG *tag, const char *resource);
-extern void lockfence_lock_shared(const LOCKTAG *tag);
-extern void lockfence_lock_exclusive(const LOCKTAG *tag);
-extern bool lockfence_claim_exclusive(const LOCKTAG *tag, const FenceCheck *check,
-									  MarkScan *scan);
-extern bool lockfence_try_lock_exclusive(const LOCKTAG *tag);
-extern void lockfence_unlock_shared(const LOCKTAG *tag);
-extern void lockfence_unlock_exclusive(const LOCKTAG *tag);
+extern void lockfence_set_resource_key(ResourceKey *key, const char *resource);
+extern void lockfence_lock_shared(const ResourceKey *resource);
+extern void lockfence_lock_exclusive(const ResourceKey *resource);
+extern bool lockfence_claim_exclusive(const FenceCheck *check, MarkScan *scan);
+extern bool lockfence_try_lock_exclusive(const ResourceKey *resource);
+extern void lockfence_unlock_shared(const ResourceKey *resource);
+extern void lockfence_unlock_exclusive(const ResourceKey *resource);
 extern void lockfence_settle_lockers(List *lockers, const FenceCheck *check);
 extern void lockfence_wait_for_change(TransactionId xid, FenceToken pending,
 									  const FenceCheck *check);
@@ -164,6 +179,7 @@ typedef struct TemplatePart
 {
 	char	   *literal;		/* text; NULL: the value of a column */
 	AttrNumber	attno;
+	Oid			type;			/* of the column */
 	FmgrInfo	output;
 } TemplatePart;
 
@@ -190,10 +206,13 @@ typedef struct Fence
 extern const Fence *lockfence_trigger_fence(FunctionCallInfo fcinfo);
 extern Relation lockfence_open_table(Oid relid, LOCKMODE mode);
 extern const Fence *lockfence_relation_fence(Relation rel);
+extern FenceCheck lockfence_fence_check(const Fence *fence, Relation rel,
+										const char *resource);
+extern void lockfence_require_trigger(FunctionCallInfo fcinfo);
 extern void lockfence_trigarg_init(void);
+extern void lockfence_refuse_setting(const char *argument, const char *detail);
 
 /* template.c: resource names */
-extern void lockfence_refuse_setting(const char *argument, const char *detail);
 extern AttrNumber lockfence_resolve_column(Relation rel, const char *column);
 extern void lockfence_split_template(Fence *fence, const char *template);
 extern void lockfence_resolve_template(Fence *fence, Relation rel);
@@ -260,10 +279,10 @@ extern void lockfence_breaker_init_memory(void *memory);
 
 /* cache.c: committed marks, in shared memory */
 extern uint64 lockfence_cache_generation(void);
-extern FenceToken lockfence_cache_find(const char *resource);
-extern void lockfence_cache_put(const char *resource, FenceToken token,
+extern FenceToken lockfence_cache_find(const ResourceKey *resource);
+extern void lockfence_cache_put(const ResourceKey *resource, FenceToken token,
 								uint64 generation);
-extern void lockfence_cache_drop(const char *resource);
+extern void lockfence_cache_drop(const ResourceKey *resource);
 extern void lockfence_cache_flush(void);
 extern void lockfence_cache_init(void);
 extern Size lockfence_cache_size(void);

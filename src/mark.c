@@ -6,7 +6,8 @@
  * own, which may be older than the newest mark.  The scan stays open, and
  * with it a pin on the tuple's page, so that after taking the resource's lock
  * the reader can ask cheaply whether the very version that it read is still
- * the mark (lockfence_mark_unchanged) instead of reading twice.
+ * the mark (lockfence_mark_unchanged) instead of reading twice.  Where the
+ * backend knows which page it was on, the index is not asked (hint.c).
  *
  * An unlocked read can miss a mark that is being moved to another page, so
  * "no mark" counts only when read under the resource's exclusive lock, which
@@ -27,8 +28,8 @@
 #include "catalog/indexing.h"
 #include "catalog/namespace.h"
 #include "commands/trigger.h"
-#include "lockfence.h"
 #include "miscadmin.h"
+#include "storage/bufmgr.h"
 #include "storage/lmgr.h"
 #include "storage/procarray.h"
 #include "utils/builtins.h"
@@ -37,6 +38,9 @@
 #include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
+
+#include "compat.h"
+#include "lockfence.h"
 
 /* columns of lockfence.mark */
 #define MARK_ATTNO_TOKEN		1
@@ -119,20 +123,26 @@ lockfence_mark_is_guarded(const MarkScan *scan)
 	return false;
 }
 
-/* Open the mark table and begin to scan it for one resource. */
+/* Open the table of marks. */
+static void
+open_marks(MarkScan *scan)
+{
+	find_mark_relation();
+	scan->rel = table_open(mark_relid, AccessShareLock);
+	/* until it was locked, REINDEX CONCURRENTLY could replace its index */
+	find_mark_relation();
+}
+
+/* Begin to scan the marks for one resource. */
 static void
 begin_scan(MarkScan *scan, Snapshot snapshot)
 {
 	ScanKeyData key;
 
-	find_mark_relation();
-	scan->rel = table_open(mark_relid, AccessShareLock);
-	/* until it was locked, REINDEX CONCURRENTLY could replace its index */
-	find_mark_relation();
-
 	ScanKeyInit(&key, MARK_ATTNO_RESOURCE, BTEqualStrategyNumber, F_TEXTEQ,
-				CStringGetTextDatum(scan->resource));
+				CStringGetTextDatum(scan->resource->name));
 	scan->scan = systable_beginscan(scan->rel, mark_index, true, snapshot, 1, &key);
+	scan->slot = scan->scan->slot;
 }
 
 /* The token in a version of a mark. */
@@ -175,27 +185,122 @@ note_version(MarkScan *scan, HeapTuple tuple)
 		HeapTupleHeaderGetCmin(tuple->t_data) >= GetCurrentCommandId(false);
 }
 
+/* Does a version bear the resource's name? */
+static bool
+version_is_of(MarkScan *scan, HeapTuple tuple)
+{
+	const char *name = scan->resource->name;
+	bool		isnull;
+	Datum		value = heap_getattr(tuple, MARK_ATTNO_RESOURCE,
+									 RelationGetDescr(scan->rel), &isnull);
+	struct varlena *text = (struct varlena *) DatumGetPointer(value);
+
+	return !isnull && !VARATT_IS_COMPRESSED(text) && !VARATT_IS_EXTERNAL(text) &&
+		VARSIZE_ANY_EXHDR(text) == strlen(name) &&
+		memcmp(VARDATA_ANY(text), name, strlen(name)) == 0;
+}
+
+/* The page's item as a tuple, if it is one that the snapshot shows. */
+static bool
+fetch_visible(MarkScan *scan, Buffer buffer, HeapTuple tuple)
+{
+	Page		page = BufferGetPage(buffer);
+	OffsetNumber offset = ItemPointerGetOffsetNumber(&tuple->t_self);
+	ItemId		item;
+
+	if (offset > PageGetMaxOffsetNumber(page))
+		return false;
+	item = PageGetItemId(page, offset);
+	if (!ItemIdIsNormal(item))
+		return false;
+	tuple->t_data = (HeapTupleHeader) PageGetItem(page, item);
+	tuple->t_len = ItemIdGetLength(item);
+	tuple->t_tableOid = RelationGetRelid(scan->rel);
+	return HeapTupleSatisfiesVisibility(tuple, scan->dirty, buffer);
+}
+
+/* Keep a version in a slot, which takes over its buffer's pin. */
+static void
+store_version(MarkScan *scan, HeapTuple tuple, Buffer buffer)
+{
+	HeapTuple	kept;
+
+	scan->slot = MakeSingleTupleTableSlot(RelationGetDescr(scan->rel),
+										  &TTSOpsBufferHeapTuple);
+	kept = &((BufferHeapTupleTableSlot *) scan->slot)->base.tupdata;
+	*kept = *tuple;
+	ExecStorePinnedBufferHeapTuple(kept, scan->slot, buffer);
+}
+
 /*
- * Read the mark of a resource and keep the scan open.  Where another
- * transaction is changing it, go on to the version which that one wrote.
+ * Read the mark from where this backend saw it last; false if it is not there,
+ * or if somebody is changing it: that one's version may be anywhere.
  */
-void
-lockfence_mark_begin(MarkScan *scan, const char *resource)
+static bool
+read_hinted(MarkScan *scan)
+{
+	HeapTupleData tuple;
+	Buffer		buffer;
+	bool		visible;
+
+	if (!lockfence_hint_find(scan->resource, &tuple.t_self, &buffer) ||
+		!lockfence_read_recent_buffer(scan->rel, ItemPointerGetBlockNumber(&tuple.t_self),
+									  buffer))
+		return false;
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	visible = fetch_visible(scan, buffer, &tuple);
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	if (!visible || TransactionIdIsValid(scan->dirty->xmin) ||
+		TransactionIdIsValid(scan->dirty->xmax) || !version_is_of(scan, &tuple))
+	{
+		ReleaseBuffer(buffer);
+		return false;
+	}
+	note_version(scan, &tuple);
+	store_version(scan, &tuple, buffer);
+	return true;
+}
+
+/* The buffer that the version which was read is pinned in. */
+static Buffer
+version_buffer(MarkScan *scan)
+{
+	return ((BufferHeapTupleTableSlot *) scan->slot)->buffer;
+}
+
+/*
+ * Read the mark by the index.  Where another transaction is changing it, go on
+ * to the version which that one wrote.
+ */
+static void
+read_indexed(MarkScan *scan)
 {
 	HeapTuple	tuple;
 
-	memset(scan, 0, sizeof(*scan));
-	scan->resource = resource;
-	scan->generation = lockfence_cache_generation();
-	scan->dirty = palloc(sizeof(SnapshotData));
-	InitDirtySnapshot(*scan->dirty);
 	begin_scan(scan, scan->dirty);
 	while (HeapTupleIsValid(tuple = systable_getnext(scan->scan)))
 	{
 		note_version(scan, tuple);
 		if (!TransactionIdIsValid(scan->changing))
+		{
+			lockfence_hint_put(scan->resource, &scan->tid, version_buffer(scan));
 			break;
+		}
 	}
+}
+
+/* Read the mark of a resource, and keep the version that was read pinned. */
+void
+lockfence_mark_begin(MarkScan *scan, const ResourceKey *resource)
+{
+	memset(scan, 0, sizeof(*scan));
+	scan->resource = resource;
+	scan->generation = lockfence_cache_generation();
+	scan->dirty = palloc(sizeof(SnapshotData));
+	InitDirtySnapshot(*scan->dirty);
+	open_marks(scan);
+	if (!read_hinted(scan))
+		read_indexed(scan);
 }
 
 /*
@@ -206,7 +311,7 @@ bool
 lockfence_mark_unchanged(MarkScan *scan)
 {
 	Assert(scan->found);
-	return table_tuple_satisfies_snapshot(scan->rel, scan->scan->slot, scan->dirty) &&
+	return table_tuple_satisfies_snapshot(scan->rel, scan->slot, scan->dirty) &&
 		!TransactionIdIsValid(scan->dirty->xmin) &&
 		!TransactionIdIsValid(scan->dirty->xmax);
 }
@@ -251,7 +356,7 @@ add_locker(List *lockers, TransactionId xid)
 List *
 lockfence_mark_lockers(MarkScan *scan)
 {
-	HeapTuple	tuple = ExecFetchSlotHeapTuple(scan->scan->slot, false, NULL);
+	HeapTuple	tuple = ExecFetchSlotHeapTuple(scan->slot, false, NULL);
 	uint16		infomask = tuple->t_data->t_infomask;
 	TransactionId xmax = HeapTupleHeaderGetRawXmax(tuple->t_data);
 	MultiXactMember *members;
@@ -283,7 +388,7 @@ form_mark(MarkScan *scan, FenceToken token)
 		isnull[i] = i >= MARK_NATTS;
 	values[MARK_ATTNO_TOKEN - 1] = Int64GetDatum(token);
 	values[MARK_ATTNO_ADVANCED_AT - 1] = TimestampTzGetDatum(GetCurrentTransactionStartTimestamp());
-	values[MARK_ATTNO_RESOURCE - 1] = CStringGetTextDatum(scan->resource);
+	values[MARK_ATTNO_RESOURCE - 1] = CStringGetTextDatum(scan->resource->name);
 	return heap_form_tuple(RelationGetDescr(scan->rel), values, isnull);
 }
 
@@ -306,6 +411,10 @@ lockfence_mark_write(MarkScan *scan, FenceToken token)
 		CatalogTupleUpdate(rel, &scan->tid, tuple);
 	else
 		CatalogTupleInsert(rel, tuple);
+	/* most often the new version is beside the old one */
+	if (scan->found && ItemPointerGetBlockNumber(&tuple->t_self) ==
+		ItemPointerGetBlockNumber(&scan->tid))
+		lockfence_hint_put(scan->resource, &tuple->t_self, version_buffer(scan));
 	heap_freetuple(tuple);
 	table_close(rel, NoLock);
 }
@@ -323,11 +432,14 @@ lockfence_mark_remove(MarkScan *scan)
 	table_close(rel, NoLock);
 }
 
-/* End the scan; the lock on the table stays to the end of the transaction. */
+/* End the reading; the lock on the table stays to the end of the transaction. */
 void
 lockfence_mark_end(MarkScan *scan)
 {
-	systable_endscan(scan->scan);
+	if (scan->scan != NULL)
+		systable_endscan(scan->scan);
+	else
+		ExecDropSingleTupleTableSlot(scan->slot);
 	pfree(scan->dirty);
 	table_close(scan->rel, NoLock);
 }
@@ -337,10 +449,13 @@ FenceToken
 lockfence_mark_peek(const char *resource)
 {
 	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
-	MarkScan	scan = {.resource = resource};
+	ResourceKey key;
+	MarkScan	scan = {.resource = &key};
 	FenceToken	token = 0;
 	HeapTuple	tuple;
 
+	lockfence_set_resource_key(&key, resource);
+	open_marks(&scan);
 	begin_scan(&scan, snapshot);
 	tuple = systable_getnext(scan.scan);
 	if (HeapTupleIsValid(tuple))

@@ -30,9 +30,9 @@ row_name(Relation rel, TupleTableSlot *row)
 	bool		isnull[INDEX_MAX_KEYS];
 	char	   *key;
 
-	list_free(RelationGetIndexList(rel));	/* fills in rd_pkindex */
 	if (row == NULL)
 		return table;
+	list_free(RelationGetIndexList(rel));	/* fills in rd_pkindex */
 	if (!OidIsValid(rel->rd_pkindex))
 		return psprintf("a row of %s", table);
 

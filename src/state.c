@@ -116,10 +116,7 @@ lockfence_state_changed(PG_FUNCTION_ARGS)
 {
 	TriggerData *trigger = (TriggerData *) fcinfo->context;
 
-	if (!CALLED_AS_TRIGGER(fcinfo))
-		ereport(ERROR,
-				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-				 errmsg("function must be called as a trigger")));
+	lockfence_require_trigger(fcinfo);
 	CacheInvalidateRelcache(trigger->tg_relation);
 	ForceSyncCommit();
 	return PointerGetDatum(NULL);

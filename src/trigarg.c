@@ -38,17 +38,19 @@ typedef struct CachedFence
 	Fence	   *fence;
 } CachedFence;
 
-/* What a trigger's FmgrInfo remembers of its last call. */
-typedef struct CallCache
+/* The fence that was asked for last. */
+typedef struct LastFence
 {
-	uint64		generation;
+	Oid			trigger;
+	uint64		generation;		/* 0: none yet */
 	const Fence *fence;
-} CallCache;
+} LastFence;
 
 PG_FUNCTION_INFO_V1(lockfence_fence_settings);
 
 static HTAB *fences = NULL;
 static uint64 generation = 1;	/* changes when any cached fence turns stale */
+static LastFence last_fence;
 
 /* A relcache entry has changed: flag the fences of that relation. */
 static void
@@ -77,6 +79,17 @@ lockfence_trigarg_init(void)
 	CacheRegisterRelcacheCallback(flag_stale, (Datum) 0);
 }
 
+/* The error for an argument that says nothing valid. */
+void
+lockfence_refuse_setting(const char *argument, const char *detail)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("invalid fence setting \"%s\"", argument),
+			 errdetail("%s", detail),
+			 errhint("Declare the fence again by lockfence.detach() and lockfence.attach().")));
+}
+
 /* Which of two words is it?  True for the second. */
 static bool
 second_word(const char *argument, const char *value,
@@ -84,7 +97,7 @@ second_word(const char *argument, const char *value,
 {
 	if (strcmp(value, first) != 0 && strcmp(value, second) != 0)
 		lockfence_refuse_setting(argument, psprintf("It must be \"%s\" or \"%s\".",
-										   first, second));
+													first, second));
 	return strcmp(value, second) == 0;
 }
 
@@ -266,17 +279,36 @@ const Fence *
 lockfence_trigger_fence(FunctionCallInfo fcinfo)
 {
 	TriggerData *trigger = (TriggerData *) fcinfo->context;
-	CallCache  *cache = (CallCache *) fcinfo->flinfo->fn_extra;
+	Oid			oid = trigger->tg_trigger->tgoid;
 
-	if (cache == NULL)
-		fcinfo->flinfo->fn_extra = cache =
-			MemoryContextAllocZero(fcinfo->flinfo->fn_mcxt, sizeof(CallCache));
-	if (cache->generation != generation)
+	if (last_fence.trigger != oid || last_fence.generation != generation)
 	{
-		cache->fence = cached_fence(trigger->tg_relation, trigger->tg_trigger);
-		cache->generation = generation;
+		const Fence *fence = cached_fence(trigger->tg_relation, trigger->tg_trigger);
+
+		last_fence = (LastFence) {oid, generation, fence};
 	}
-	return cache->fence;
+	return last_fence.fence;
+}
+
+/* What the fence asks of a write to the resource; the token is yet to be set. */
+FenceCheck
+lockfence_fence_check(const Fence *fence, Relation rel, const char *resource)
+{
+	return (FenceCheck) {
+		.write = {.rel = rel,.resource = resource,.advisory = fence->advisory},
+		.single_use = fence->single_use,
+		.validator = fence->validator
+	};
+}
+
+/* Raise an error unless called as a trigger, of whatever kind. */
+void
+lockfence_require_trigger(FunctionCallInfo fcinfo)
+{
+	if (!CALLED_AS_TRIGGER(fcinfo))
+		ereport(ERROR,
+				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+				 errmsg("function must be called as a trigger")));
 }
 
 /* Open a relation that a caller names by its OID, which may be of none. */
