@@ -265,6 +265,8 @@ compare_with_row(const RowGuard *guard, const FencedWrite *write,
 		lockfence_refuse_repeated(write, token);
 		return false;
 	}
+	if (token > mark && !lockfence_vouch_for(write, token))
+		return false;
 	if (token > mark)
 	{
 		lockfence_commit_durably();

@@ -271,6 +271,26 @@ lockfence_held_token(const char *resource)
 	return entry && entry->held.token != 0 ? &entry->held : NULL;
 }
 
+/* Was the token accepted in this transaction, for whatever resource? */
+bool
+lockfence_holds_token(FenceToken token)
+{
+	memo_iterator i;
+	MemoEntry  *entry;
+
+	if (first_entry.resource != NULL && first_entry.held.token == token)
+		return true;
+	if (memo == NULL)
+		return false;
+	memo_start_iterate(memo, &i);
+	while ((entry = memo_iterate(memo, &i)) != NULL)
+	{
+		if (entry->held.token == token)
+			return true;
+	}
+	return false;
+}
+
 /* Note that a token was accepted for the resource. */
 void
 lockfence_remember_token(const char *resource, HeldToken held)

@@ -48,6 +48,7 @@ _PG_init(void)
 	lockfence_holder_init();
 	lockfence_durable_init();
 	lockfence_trigarg_init();
+	lockfence_validator_init();
 	lockfence_guarded_init();
 	lockfence_stats_init();
 	lockfence_refusals_init();
