@@ -23,7 +23,6 @@
  */
 #include "postgres.h"
 
-#include "access/xact.h"
 #include "lockfence.h"
 #include "miscadmin.h"
 #include "storage/lock.h"
@@ -51,19 +50,22 @@ standing_mark(const FenceCheck *check, const char **name)
 	return Max(check->stored, floor);
 }
 
-/* Is the token of the current epoch?  Refuses it if not. */
+/* Is the token of the current epoch, and not outdated for all?  Refuses it if not. */
 bool
 lockfence_check_epoch(const FencedWrite *write, FenceToken token)
 {
 	int			current = lockfence_state_epoch();
+	FenceToken	minimum = lockfence_state_minimum();
 	int			epoch = lockfence_token_epoch(token);
 
-	if (current < 0 || epoch == current)
+	if (token >= minimum && (current < 0 || epoch == current))
 		return true;
-	if (epoch < current)
-		lockfence_refuse_old_epoch(write, token, current);
-	else
+	if (current >= 0 && epoch > current)
 		lockfence_refuse_unknown_epoch(write, token, current);
+	else if (token < minimum)
+		lockfence_refuse_stale(write, token, minimum, "floor of lockfence.reopen()");
+	else
+		lockfence_refuse_old_epoch(write, token, current);
 	return false;
 }
 
@@ -157,7 +159,7 @@ write_mark(MarkScan *scan, const FenceCheck *check, bool *used_up)
 	else
 		lockfence_settle_lockers(lockfence_mark_lockers(scan), check);
 	lockfence_mark_write(scan, check->token);
-	ForceSyncCommit();
+	lockfence_commit_durably();
 	return ACCEPTED;
 }
 
@@ -331,6 +333,7 @@ lockfence_present(PG_FUNCTION_ARGS)
 	check.token = PG_GETARG_INT64(1);
 	PreventCommandDuringRecovery("lockfence.present()");
 
+	(void) lockfence_pass_gate(&check.write);
 	if (lockfence_check_and_advance(&check, &previous))
 		lockfence_count(NULL, LOCKFENCE_ACCEPTED);
 	if (previous == 0)
@@ -345,11 +348,15 @@ lockfence_is_current(PG_FUNCTION_ARGS)
 	char	   *resource = lockfence_require_resource(fcinfo, 0);
 	FenceToken	token;
 	FenceToken	mark;
-	int			epoch = lockfence_state_epoch();
+	int			epoch;
 
 	lockfence_require_token(fcinfo, 1);
 	token = PG_GETARG_INT64(1);
-	if (epoch >= 0 && epoch != lockfence_token_epoch(token))
+	if (lockfence_gate_is_sealed())
+		PG_RETURN_BOOL(false);
+	epoch = lockfence_state_epoch();
+	if (token < lockfence_state_minimum() ||
+		(epoch >= 0 && epoch != lockfence_token_epoch(token)))
 		PG_RETURN_BOOL(false);
 	mark = lockfence_mark_peek(resource);
 	PG_RETURN_BOOL(token >= (mark != 0 ? mark : lockfence_state_floor()));

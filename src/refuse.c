@@ -184,6 +184,21 @@ lockfence_refuse_unknown_epoch(const FencedWrite *write, FenceToken token, int e
 			 report_table(write), report_advisory(write)));
 }
 
+/* LF005: the database's history went back, and marks with it. */
+void
+lockfence_refuse_sealed(const FencedWrite *write, const char *detail)
+{
+	record(write, LOCKFENCE_SEALED, ERRCODE_FENCE_SEALED, 0, 0);
+	ereport(refusal_level(write),
+			(errcode(ERRCODE_FENCE_SEALED),
+			 errmsg("the fence is sealed: no write for resource \"%s\" is accepted",
+					resource_name(write)),
+			 errdetail("%s Marks that were accepted after that may be gone, and with them what keeps outdated holders out.",
+					   detail),
+			 errhint("Have an administrator call lockfence.reopen(floor, reason), with a token above every one that was issued so far."),
+			 report_table(write), report_advisory(write)));
+}
+
 /* LF006: one write, two tokens, and no way to tell which holder it is. */
 void
 lockfence_refuse_conflicting(const FencedWrite *write,
