@@ -241,6 +241,57 @@ $$;
 COMMENT ON FUNCTION lockfence._verify_gate() IS
 'findings of verify(): the database''s history went back, or would not be noticed to';
 
+-- pg_parameter_acl exists from PostgreSQL 15.
+CREATE OR REPLACE FUNCTION lockfence._verify_parameter_grants()
+RETURNS SETOF lockfence._finding
+LANGUAGE plpgsql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	IF to_regclass('pg_parameter_acl') IS NULL THEN
+		RETURN;
+	END IF;
+	RETURN QUERY EXECUTE $query$
+		SELECT NULL::regclass, 'warning', s.code,
+			format('%s has %s on parameter %s: %s',
+				lockfence._grantee(a.grantee), a.privilege_type, p.parname, s.problem),
+			format('REVOKE %s ON PARAMETER %s FROM %s;', a.privilege_type, p.parname, lockfence._grantee(a.grantee))
+		FROM pg_parameter_acl p CROSS JOIN aclexplode(p.paracl) AS a
+			JOIN (VALUES
+				('session_replication_role', 'replica_role_grant', 'it can keep triggers that are not ALWAYS from firing.'),
+				('lockfence.bypass', 'bypass_grant', 'it can write past every fence.'),
+				('lockfence.preempt', 'preempt_grant', 'it can end other roles'' transactions.'),
+				('lockfence.validator', 'validator_grant', 'it can raise marks to tokens that nobody was asked about.')
+			) AS s (name, code, problem) ON s.name = p.parname
+		WHERE lockfence._is_outsider(a.grantee, 10)
+	$query$;
+END
+$$;
+CREATE FUNCTION lockfence._verify_default_validator()
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT NULL::regclass, 'warning', v.code, format(v.problem, s.signature),
+		'-- Set lockfence.validator where it is set now: to a function that there is, or to nothing.'
+	FROM nullif(current_setting('lockfence.validator', true), '') AS s (signature)
+		CROSS JOIN LATERAL lockfence._find_validator(s.signature) AS f (validator)
+		LEFT JOIN pg_proc p ON p.oid = f.validator
+		JOIN (VALUES
+			('default_validator_missing', 'lockfence.validator names %s, which does not exist: no mark is raised.'),
+			('default_validator_unfit',
+				'lockfence.validator names %s, which is not a function of a resource and a token that returns boolean: no mark is raised.')
+		) AS v (code, problem) ON v.code = CASE
+			WHEN f.validator IS NULL THEN 'default_validator_missing'
+			WHEN p.prokind <> 'f' OR p.proretset OR p.prorettype <> 'boolean'::regtype
+				OR p.pronargs <> 2 OR p.proargtypes[0] <> 'text'::regtype
+				OR p.proargtypes[1] NOT IN ('lockfence.fence_token'::regtype, 'bigint'::regtype)
+				THEN 'default_validator_unfit' END
+	WHERE s.signature IS NOT NULL
+$$;
+COMMENT ON FUNCTION lockfence._verify_default_validator() IS
+'findings of verify(): a default validator that cannot be asked';
+
 CREATE OR REPLACE FUNCTION lockfence._verify_database()
 RETURNS SETOF lockfence._finding
 LANGUAGE sql STABLE ROWS 10
@@ -259,6 +310,7 @@ AS $$
 		UNION ALL SELECT 9, v.* FROM lockfence._verify_settings() v
 		UNION ALL SELECT 10, v.* FROM lockfence._verify_gate() v
 		UNION ALL SELECT 11, v.* FROM lockfence._verify_statistics() v
+		UNION ALL SELECT 12, v.* FROM lockfence._verify_default_validator() v
 	) AS f (subject, target, severity, code, problem, remedy)
 	ORDER BY f.subject, f.code, f.problem
 $$;
