@@ -17,7 +17,9 @@ VALIDATE := $(wildcard $(CURDIR)/lockfence_validate.so)
 SQL := $(filter-out sql/lockfence_validate--% $(if $(VALIDATE),,sql/validate_%),$(SQL))
 DATA = $(foreach f,$(SQL),$(if $(findstring --,$(f)),$(f)))
 OBJS = $(patsubst %,src/%.o, \
-	lockfence token state mark holder fence validator contend preempt guard trigarg template guarded jsonvalue refuse admin rows stats refusals shmem lend cache)
+	lockfence token state timeline mark hint durable holder streak fence contend preempt \
+	guard trigarg template guarded jsonvalue refuse admin rows stats refusals shmem cache \
+	validator lend)
 
 PG_CPPFLAGS = -DLOCKFENCE_VERSION='"$(EXTVERSION)"'
 

@@ -30,9 +30,9 @@ row_name(Relation rel, TupleTableSlot *row)
 	bool		isnull[INDEX_MAX_KEYS];
 	char	   *key;
 
-	list_free(RelationGetIndexList(rel));	/* fills in rd_pkindex */
 	if (row == NULL)
 		return table;
+	list_free(RelationGetIndexList(rel));	/* fills in rd_pkindex */
 	if (!OidIsValid(rel->rd_pkindex))
 		return psprintf("a row of %s", table);
 
@@ -181,6 +181,21 @@ lockfence_refuse_unknown_epoch(const FencedWrite *write, FenceToken token, int e
 					   lockfence_token_text(token), epoch),
 			 errhint("If the lock service has raised its epoch, have an administrator call lockfence.set_epoch(%d, reason).",
 					 lockfence_token_epoch(token)),
+			 report_table(write), report_advisory(write)));
+}
+
+/* LF005: the database's history went back, and marks with it. */
+void
+lockfence_refuse_sealed(const FencedWrite *write, const char *detail)
+{
+	record(write, LOCKFENCE_SEALED, ERRCODE_FENCE_SEALED, 0, 0);
+	ereport(refusal_level(write),
+			(errcode(ERRCODE_FENCE_SEALED),
+			 errmsg("the fence is sealed: no write for resource \"%s\" is accepted",
+					resource_name(write)),
+			 errdetail("%s Marks that were accepted after that may be gone, and with them what keeps outdated holders out.",
+					   detail),
+			 errhint("Have an administrator call lockfence.reopen(floor, reason), with a token above every one that was issued so far."),
 			 report_table(write), report_advisory(write)));
 }
 

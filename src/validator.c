@@ -19,6 +19,7 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "access/xact.h"
 #include "catalog/pg_authid.h"
 #include "catalog/pg_proc.h"
@@ -35,6 +36,9 @@
 /* setting */
 static char *default_validator;
 
+static int	times_assigned = 0;
+static bool default_is_hidden = false;
+
 static Oid	default_oid = InvalidOid;
 static bool default_is_known = false;
 
@@ -50,28 +54,47 @@ forget_default(Datum arg, int cacheid, uint32 hashvalue)
 static void
 assign_default(const char *value, void *extra)
 {
+	times_assigned++;
+	default_is_hidden = false;
 	default_is_known = false;
 }
 
-/* Called once a backend. */
+/*
+ * Called once a backend, or by the postmaster.
+ *
+ * A client that connects with a value of its own puts it in the place of the
+ * server's, as long as the library is not loaded and anybody may set what is but a
+ * placeholder.  PostgreSQL throws such a value away when the setting is defined, and
+ * then nothing is assigned but the empty preset; what the server would have asked is
+ * not known any more.
+ */
 void
 lockfence_validator_init(void)
 {
+	bool		was_set = GetConfigOption("lockfence.validator", true, false) != NULL;
+
 	DefineCustomStringVariable("lockfence.validator",
 							   "Names the function that is asked before a token raises a mark.",
 							   "For present(resource, token), and for fences without a validator of their own, as a signature with schemas.",
 							   &default_validator, "", PGC_SUSET, 0,
 							   NULL, assign_default, NULL);
+	default_is_hidden = was_set && times_assigned == 1;
 	CacheRegisterSyscacheCallback(PROCOID, forget_default, (Datum) 0);
 	CacheRegisterSyscacheCallback(TYPEOID, forget_default, (Datum) 0);
 	CacheRegisterSyscacheCallback(NAMESPACEOID, forget_default, (Datum) 0);
+}
+
+static bool
+has_default(void)
+{
+	return default_validator[0] != '\0' || default_is_hidden;
 }
 
 /* Is there somebody to ask before the token advances the mark? */
 bool
 lockfence_has_validator(const FenceCheck *check)
 {
-	return OidIsValid(check->validator) || default_validator[0] != '\0';
+	return OidIsValid(check->validator) || has_default();
 }
 
 /* Does the function take a resource and a token, and say yes or no? */
@@ -99,8 +122,8 @@ refuse_default(const char *detail)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_FENCE_VALIDATOR_UNAVAILABLE),
-			 errmsg("the validator \"%s\" cannot be asked", default_validator),
-			 errdetail("%s", detail),
+			 errmsg("the default validator cannot be asked"),
+			 errdetail_internal("%s", detail),
 			 errhint("Have an administrator set lockfence.validator to a function of (resource text, token lockfence.fence_token) that returns boolean, with its schema and the types of its arguments, or to an empty string.")));
 }
 
@@ -145,6 +168,8 @@ is_of_setting(int sqlstate)
 static Oid
 find_default(void)
 {
+	if (default_is_hidden)
+		refuse_default("The session came with a lockfence.validator that it may not set, in place of the server's.");
 	while (!default_is_known)
 	{
 		/* set first: a message that comes during the look-up must clear it again */
@@ -153,9 +178,10 @@ find_default(void)
 		{
 			default_oid = look_up_default();
 			if (!OidIsValid(default_oid))
-				refuse_default("There is no such function.");
+				refuse_default(psprintf("There is no function \"%s\".", default_validator));
 			if (!is_fit(default_oid))
-				refuse_default("It is not a function of a resource and a token that returns boolean.");
+				refuse_default(psprintf("Function \"%s\" is not one of a resource and a token that returns boolean.",
+										default_validator));
 		}
 		PG_CATCH();
 		{
@@ -163,7 +189,7 @@ find_default(void)
 			if (!is_of_setting(geterrcode()))
 				PG_RE_THROW();
 			FlushErrorState();
-			refuse_default("There is no such function.");
+			refuse_default(psprintf("There is no function \"%s\".", default_validator));
 		}
 		PG_END_TRY();
 	}
@@ -277,7 +303,7 @@ lockfence_count_open(void)
 bool
 lockfence_vouch_for(const FencedWrite *write, FenceToken token)
 {
-	if (default_validator[0] == '\0' || lockfence_holds_token(token))
+	if (!has_default() || lockfence_holds_token(token))
 		return true;
 	lockfence_refuse_unvouched(write, token);
 	return false;

@@ -30,18 +30,6 @@
 #include "line.h"
 #include "validate.h"
 
-/* Every difference between versions of libcurl. */
-#if LIBCURL_VERSION_NUM >= 0x075500	/* 7.85.0 names protocols */
-#define RESTRICT_PROTOCOLS(easy, name, bit) curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, name)
-#else
-#define RESTRICT_PROTOCOLS(easy, name, bit) curl_easy_setopt(easy, CURLOPT_PROTOCOLS, (long) (bit))
-#endif
-#if LIBCURL_VERSION_NUM >= 0x075700	/* 7.87.0: leaves its resolver to itself */
-#define QUIT_QUICKLY(easy) curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L)
-#else
-#define QUIT_QUICKLY(easy) CURLE_OK
-#endif
-
 static Line line;
 
 /* What the connection was made under. */

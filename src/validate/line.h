@@ -11,6 +11,21 @@
 
 #include "answer.h"
 
+/* Every difference between versions of libcurl. */
+#if LIBCURL_VERSION_NUM < 0x074e00	/* 7.78.0 gave it this name */
+#define CURLE_SETOPT_OPTION_SYNTAX CURLE_TELNET_OPTION_SYNTAX
+#endif
+#if LIBCURL_VERSION_NUM >= 0x075500	/* 7.85.0 names protocols */
+#define RESTRICT_PROTOCOLS(easy, name, bit) curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, name)
+#else
+#define RESTRICT_PROTOCOLS(easy, name, bit) curl_easy_setopt(easy, CURLOPT_PROTOCOLS, (long) (bit))
+#endif
+#if LIBCURL_VERSION_NUM >= 0x075700	/* 7.87.0: leaves its resolver to itself */
+#define QUIT_QUICKLY(easy) curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L)
+#else
+#define QUIT_QUICKLY(easy) CURLE_OK
+#endif
+
 /* Sockets that curl may have open at once: two attempts to connect, the resolver's. */
 #define MAX_SOCKETS 8
 

@@ -168,7 +168,8 @@ is_pinned(CURLU *url)
 	char		prefix[512];
 	int			len = snprintf(prefix, sizeof(prefix), "%s:%s:", host ? host : "", port ? port : "");
 	bool		fits = len < sizeof(prefix) &&
-		pg_strncasecmp(lockfence_settings.resolve, prefix, len) == 0 && lockfence_settings.resolve[len] != '\0';
+		pg_strncasecmp(lockfence_settings.resolve, prefix, len) == 0 &&
+		lockfence_settings.resolve[len] != '\0';
 
 	curl_free(host);
 	curl_free(port);
