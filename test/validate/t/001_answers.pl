@@ -22,11 +22,10 @@ my $service = new_service();
 my $home = new_dir();
 append_to_file("$home/.netrc", "machine 127.0.0.1 login postgres password secret\n");
 append_to_file("$home/.curlrc", "proxy = http://127.0.0.1:$bystander->{port}\n");
-local $ENV{HOME} = $home;
-local $ENV{NETRC} = "$home/.netrc";
-local $ENV{$_} = "http://127.0.0.1:$bystander->{port}"
-  foreach qw(http_proxy https_proxy HTTPS_PROXY all_proxy ALL_PROXY);
-delete local @ENV{qw(no_proxy NO_PROXY)};
+$ENV{HOME} = $home;
+$ENV{NETRC} = "$home/.netrc";
+$ENV{$_} = "http://127.0.0.1:$bystander->{port}" foreach qw(http_proxy https_proxy HTTPS_PROXY all_proxy ALL_PROXY);
+delete @ENV{qw(no_proxy NO_PROXY)};
 
 my $node = validating_node('answers');
 configure($node, url => $service->url);

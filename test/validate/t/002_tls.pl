@@ -75,16 +75,29 @@ unasked_ok($service, 'a service, going by the wrong authority,', ca_file => "$ce
 unasked_ok($service, 'a service, going by no authority,', ca_file => undef);
 unasked_ok($service, 'a service, going by a file that is missing,', ca_file => "$certs/missing.pem");
 unasked_ok($service, 'a service, going by a file that is not a certificate,', ca_file => "$certs/ca.key");
-unasked_ok(tls_service('server', SSL_version => 'TLSv1_1', SSL_cipher_list => 'ALL:@SECLEVEL=0'), 'a service of TLS 1.1');
 my $plain = new_service();
 unasked_ok($plain, 'a service without TLS', url => $plain->url =~ s/^http:/https:/r, timeout => 1000);
 
-# An authority that the operating system trusts is not asked about either.
+# What the operating system or the environment allows does not count: neither an authority nor an old TLS.
+my $lenient = new_dir() . '/openssl.cnf';
+append_to_file($lenient, <<'CONF');
+openssl_conf = init
+[init]
+ssl_conf = ssl
+[ssl]
+system_default = lenient
+[lenient]
+MinProtocol = TLSv1
+CipherString = ALL:@SECLEVEL=0
+CONF
+my %OLD = (SSL_version => 'TLSv1_1', SSL_cipher_list => 'ALL:@SECLEVEL=0');
 {
+	local $ENV{OPENSSL_CONF} = $lenient;
 	local $ENV{SSL_CERT_FILE} = "$certs/other_ca.pem";
 	local $ENV{SSL_CERT_DIR} = $certs;
 	$node->restart;
 	unasked_ok(tls_service('stranger'), 'a service of an authority that the environment names');
+	unasked_ok(tls_service('server', %OLD), 'a service of TLS 1.1');
 }
 $node->restart;
 
@@ -180,7 +193,7 @@ my $script = new_dir() . '/script.sql';
 my $good = "SELECT md5(string_agg(g::text, ',')) FROM generate_series(1, 2000) g;\n";
 append_to_file($script, "SELECT 'ssl ' || ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid();\n"
 	. "SELECT lockfence.validate('a', 5);\n" . $good x 1000 . "SELECT lockfence.validate('a', 5);\n" . $good);
-foreach my $impostor (tls_service('expired'), tls_service('elsewhere'), tls_service('server', SSL_version => 'TLSv1_1', SSL_cipher_list => 'ALL:@SECLEVEL=0'))
+foreach my $impostor (tls_service('expired'), tls_service('elsewhere'), tls_service('server', %OLD))
 {
 	configure($node, url => $impostor->url, %ours);
 	my ($out, $err) = run_command([ 'psql', '-XAtq', '-v', 'VERBOSITY=sqlstate', '-f', $script, '-d',
