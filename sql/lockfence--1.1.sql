@@ -1003,6 +1003,7 @@ CREATE FUNCTION lockfence._stats(
 	OUT unvalidated bigint, OUT unfenceable bigint, OUT unprotected bigint, OUT advisory bigint,
 	OUT advisory_stale bigint, OUT bypassed bigint, OUT preempted bigint,
 	OUT validator_calls bigint, OUT validator_failures bigint, OUT sealed bigint,
+	OUT unavailable bigint, OUT validator_open bigint,
 	OUT log_suppressed bigint, OUT last_used timestamp with time zone)
 RETURNS SETOF record
 LANGUAGE c VOLATILE ROWS 100
@@ -1040,7 +1041,8 @@ CREATE VIEW lockfence.stats AS
 SELECT c.oid::pg_catalog.regclass AS target,
 	s.accepted, s.advanced, s.stale, s.missing, s.invalid, s.unknown_epoch, s.sealed, s.conflicting,
 	s.unvalidated, s.unfenceable, s.unprotected, s.advisory, s.advisory_stale, s.bypassed, s.preempted,
-	s.validator_calls, s.validator_failures, s.log_suppressed, s.last_used
+	s.validator_calls, s.validator_failures, s.unavailable, s.validator_open,
+	s.log_suppressed, s.last_used
 FROM lockfence._stats() s
 	JOIN pg_catalog.pg_database d ON d.oid OPERATOR(pg_catalog.=) s.database
 	LEFT JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) s.relid

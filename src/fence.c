@@ -23,13 +23,11 @@
  */
 #include "postgres.h"
 
-#include "access/xact.h"
 #include "lockfence.h"
 #include "miscadmin.h"
 #include "storage/lock.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
-#include "utils/syscache.h"
 
 PG_FUNCTION_INFO_V1(lockfence_present);
 PG_FUNCTION_INFO_V1(lockfence_is_current);
@@ -68,48 +66,6 @@ lockfence_check_epoch(const FencedWrite *write, FenceToken token)
 		lockfence_refuse_stale(write, token, minimum, "floor of lockfence.reopen()");
 	else
 		lockfence_refuse_old_epoch(write, token, current);
-	return false;
-}
-
-/* Ask the fence's validator, if it has one; refuses the token on a no. */
-static bool
-ask_validator(const FenceCheck *check)
-{
-	FmgrInfo	flinfo;
-	LOCAL_FCINFO(fcinfo, 2);
-	Datum		valid;
-
-	if (!OidIsValid(check->validator))
-		return true;
-	if (!SearchSysCacheExists1(PROCOID, ObjectIdGetDatum(check->validator)))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_FUNCTION),
-				 errmsg("the validator of the fence of table \"%s\" does not exist",
-						RelationGetRelationName(check->write.rel)),
-				 errdetail("It was dropped after the fence was attached."),
-				 errhint("Declare the fence again by lockfence.detach() and lockfence.attach()."),
-				 errtable(check->write.rel)));
-
-	fmgr_info(check->validator, &flinfo);
-	InitFunctionCallInfoData(*fcinfo, &flinfo, 2, InvalidOid, NULL, NULL);
-	fcinfo->args[0].value = CStringGetTextDatum(check->write.resource);
-	fcinfo->args[0].isnull = false;
-	fcinfo->args[1].value = Int64GetDatum(check->token);
-	fcinfo->args[1].isnull = false;
-	lockfence_count(check->write.rel, LOCKFENCE_VALIDATOR_CALLS);
-	PG_TRY();
-	{
-		valid = FunctionCallInvoke(fcinfo);
-	}
-	PG_CATCH();
-	{
-		lockfence_count(check->write.rel, LOCKFENCE_VALIDATOR_FAILURES);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-	if (!fcinfo->isnull && DatumGetBool(valid))
-		return true;
-	lockfence_refuse_unvalidated(&check->write, check->token, check->validator);
 	return false;
 }
 
@@ -203,7 +159,7 @@ write_mark(MarkScan *scan, const FenceCheck *check, bool *used_up)
 	else
 		lockfence_settle_lockers(lockfence_mark_lockers(scan), check);
 	lockfence_mark_write(scan, check->token);
-	ForceSyncCommit();
+	lockfence_commit_durably();
 	return ACCEPTED;
 }
 
@@ -256,7 +212,7 @@ decide(MarkScan *scan, const FenceCheck *check, bool asked)
 	}
 	if (scan->found && check->token == scan->token)
 		return hold_mark(scan, check);
-	if (OidIsValid(check->validator) && !asked)
+	if (!asked && lockfence_has_validator(check))
 		return ASK_VALIDATOR;
 	return advance_mark(scan, check);
 }
@@ -323,7 +279,7 @@ lockfence_check_and_advance(const FenceCheck *check, FenceToken *previous)
 		verdict = attempt(&key, check, asked, previous);
 		if (verdict == ASK_VALIDATOR)
 		{
-			if (!ask_validator(check))
+			if (!lockfence_ask_validator(check))
 				return false;
 			asked = true;
 		}

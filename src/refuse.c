@@ -233,6 +233,35 @@ lockfence_refuse_unvalidated(const FencedWrite *write, FenceToken token,
 			 report_table(write), report_advisory(write)));
 }
 
+/* LF007: nobody was asked about a token that would raise the mark in a row. */
+void
+lockfence_refuse_unvouched(const FencedWrite *write, FenceToken token)
+{
+	record(write, LOCKFENCE_UNVALIDATED, ERRCODE_FENCE_TOKEN_REFUSED, token, 0);
+	ereport(refusal_level(write),
+			(errcode(ERRCODE_FENCE_TOKEN_REFUSED),
+			 errmsg("fencing token for resource \"%s\" has not been validated",
+					resource_name(write)),
+			 errdetail("Token %s would raise the mark in the row, and this transaction has presented it for no named resource.",
+					   lockfence_token_text(token)),
+			 errhint("Call lockfence.present(resource, token) with the name of the lock first in this transaction: it asks lockfence.validator."),
+			 report_table(write), report_advisory(write)));
+}
+
+/* LF008: the validator could not ask whoever knows, as its error says. */
+void
+lockfence_refuse_unavailable(const FencedWrite *write, FenceToken token,
+							 const ErrorData *error)
+{
+	record(write, LOCKFENCE_UNAVAILABLE, ERRCODE_FENCE_VALIDATOR_UNAVAILABLE, token, 0);
+	ereport(refusal_level(write),
+			(errcode(ERRCODE_FENCE_VALIDATOR_UNAVAILABLE),
+			 errmsg_internal("%s", error->message),
+			 error->detail ? errdetail_internal("%s", error->detail) : 0,
+			 error->hint ? errhint("%s", error->hint) : 0,
+			 report_table(write), report_advisory(write)));
+}
+
 /* LF009: TRUNCATE would pass every row trigger by. */
 void
 lockfence_refuse_truncate(const FencedWrite *write)

@@ -284,6 +284,6 @@ lockfence_state_changed(PG_FUNCTION_ARGS)
 
 	lockfence_require_trigger(fcinfo);
 	CacheInvalidateRelcache(trigger->tg_relation);
-	ForceSyncCommit();
+	lockfence_commit_durably();
 	return PointerGetDatum(NULL);
 }

@@ -9,8 +9,10 @@
  * does not know its resource lets no write pass.
  *
  * Parsed fences are cached a backend, by trigger.  An invalidation only sets
- * a flag; a stale fence is parsed again at its next use.  The old one is
- * handed to the transaction's memory, as a guard further up may still use it.
+ * a flag; a stale fence is parsed again at its next use.  Before the next one
+ * is parsed, all that are stale are dropped, since the trigger of a fence may be
+ * gone for good.  They are handed to the transaction's memory, as a guard
+ * further up may still use them.
  */
 #include "postgres.h"
 
@@ -50,6 +52,7 @@ PG_FUNCTION_INFO_V1(lockfence_fence_settings);
 
 static HTAB *fences = NULL;
 static uint64 generation = 1;	/* changes when any cached fence turns stale */
+static uint64 swept = 1;		/* the generation up to which they are dropped */
 static LastFence last_fence;
 
 /* A relcache entry has changed: flag the fences of that relation. */
@@ -184,6 +187,7 @@ parse_fence(Relation rel, const Trigger *trigger)
 	if (fence->token_column)
 	{
 		fence->token_attno = lockfence_resolve_column(rel, fence->token_column);
+		fence->last_attno = Max(fence->last_attno, fence->token_attno);
 		if (getBaseType(TupleDescAttr(RelationGetDescr(rel),
 									  fence->token_attno - 1)->atttypid) != INT8OID)
 			lockfence_refuse_setting(psprintf("token_column=%s", fence->token_column),
@@ -208,6 +212,36 @@ copy_trigger(const Trigger *trigger)
 	return copy;
 }
 
+/* Let the transaction's end free the fence. */
+static void
+release_fence(CachedFence *cached)
+{
+	if (cached->context != NULL)
+		MemoryContextSetParent(cached->context, TopTransactionContext);
+	cached->context = NULL;
+	cached->fence = NULL;
+}
+
+/* Drop every stale fence. */
+static void
+drop_stale_fences(void)
+{
+	HASH_SEQ_STATUS status;
+	CachedFence *cached;
+
+	if (swept == generation)
+		return;
+	swept = generation;
+	hash_seq_init(&status, fences);
+	while ((cached = hash_seq_search(&status)) != NULL)
+	{
+		if (!cached->stale)
+			continue;
+		release_fence(cached);
+		(void) hash_search(fences, &cached->trigger, HASH_REMOVE, NULL);
+	}
+}
+
 /* Make or renew the cache entry of a trigger. */
 static void
 load_fence(CachedFence *cached, Relation rel, const Trigger *trigger)
@@ -220,8 +254,7 @@ load_fence(CachedFence *cached, Relation rel, const Trigger *trigger)
 
 	MemoryContextSwitchTo(old);
 	MemoryContextSetParent(context, CacheMemoryContext);
-	if (cached->context != NULL)
-		MemoryContextSetParent(cached->context, TopTransactionContext);
+	release_fence(cached);
 	cached->context = context;
 	cached->fence = fence;
 	cached->relid = RelationGetRelid(rel);
@@ -261,6 +294,10 @@ cached_fence(Relation rel, const Trigger *trigger)
 
 		fences = hash_create("lockfence fences", 64, &ctl, HASH_ELEM | HASH_BLOBS);
 	}
+	cached = hash_search(fences, &trigger->tgoid, HASH_FIND, NULL);
+	if (cached != NULL && !cached->stale)
+		return cached->fence;
+	drop_stale_fences();
 	cached = hash_search(fences, &trigger->tgoid, HASH_ENTER, &found);
 	if (!found)
 	{
@@ -269,8 +306,7 @@ cached_fence(Relation rel, const Trigger *trigger)
 		cached->context = NULL;
 		cached->fence = NULL;
 	}
-	if (cached->stale)
-		refresh_fence(cached, rel, copy_trigger(trigger));
+	refresh_fence(cached, rel, copy_trigger(trigger));
 	return cached->fence;
 }
 
