@@ -1,4 +1,4 @@
-# Debian chroots, one for each PostgreSQL version.  Sourced by run and upgrade, after lib.sh.
+# Debian chroots, one for each PostgreSQL version.  Sourced by run, upgrade and dump, after lib.sh.
 #
 # They are kept in $LOCKFENCE_MATRIX_DIR (default /var/tmp/lockfence-matrix; about 1 GB each) and never written
 # to but by apt: a run happens in namespaces of its own, with a /tmp and a /proc that vanish with it, so there is
@@ -17,6 +17,11 @@ suite_of() {
 		*) die "no Debian release known for PostgreSQL $1" ;;
 	esac
 }
+
+root_of() { echo "$DIR/$(suite_of "$1")"; }
+
+# The programs of the private server that "upgrade --build" makes in the chroot.
+bindir_of() { echo "/tmp/work/server/usr/lib/postgresql/$1/bin"; }
 
 # The mirror that this machine uses, if it is a Debian one.
 debian_mirror() {
@@ -64,6 +69,9 @@ furnish_chroot() {
 	tar -C "$2" --exclude=.git -cf - . | tar -C "$1/tmp/tree" --no-same-owner -xf -
 }
 export -f furnish_chroot
+
+# Said in full if it fails.
+quietly() { "$@" >"$WORK/said" 2>&1 || { cat "$WORK/said" >&2; die "failed: $*"; }; }
 
 # What an environment inside may need to know.
 CLEAN_ENV=(env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin CI=true)
