@@ -13,7 +13,7 @@ EXTVERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" $(HERE)lockf
 SQL := $(sort $(patsubst $(HERE)%,%,$(wildcard $(HERE)sql/*.sql)))
 DATA = $(foreach f,$(SQL),$(if $(findstring --,$(f)),$(f)))
 OBJS = $(patsubst %,src/%.o, \
-	lockfence token state mark holder fence contend preempt guard trigarg template guarded jsonvalue refuse admin rows stats refusals shmem cache) $(MORE_OBJS)
+	lockfence token state mark damage hint holder fence contend preempt guard trigarg template guarded jsonvalue refuse admin rows stats refusals shmem cache) $(MORE_OBJS)
 
 PG_CPPFLAGS = -DLOCKFENCE_VERSION='"$(EXTVERSION)"'
 

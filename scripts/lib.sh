@@ -160,6 +160,18 @@ prepare() {
 	build_extension "$@"
 }
 
+# compile_with_libpq PROGRAM ARGUMENT...: with the headers and library that belong to the server, wherever
+# copy_server copied it to.
+compile_with_libpq() {
+	local program=$1 include lib
+	shift
+	include=$("$PG_CONFIG" --includedir)
+	lib=$("$PG_CONFIG" --libdir)
+	include=${include#"$WORK/server"} lib=${lib#"$WORK/server"}
+	as_user "${CC:-cc}" -std=gnu11 -Wall -Wextra -Wshadow -I"$include" -o "$program" "$@" \
+		-L"$lib" -Wl,-rpath,"$lib" -lpq
+}
+
 free_port() {
 	perl -MIO::Socket::INET -e 'print IO::Socket::INET->new(Listen => 1, LocalAddr => "127.0.0.1")->sockport'
 }

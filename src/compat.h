@@ -8,14 +8,29 @@
 #ifndef LOCKFENCE_COMPAT_H
 #define LOCKFENCE_COMPAT_H
 
+#include "storage/bufmgr.h"
 #include "storage/proc.h"
 #include "storage/procarray.h"
 #include "storage/sinvaladt.h"
 #include "utils/guc.h"
+#include "utils/rel.h"
 
 #if PG_VERSION_NUM < 130000
 #error "lockfence needs PostgreSQL 13 or later"
 #endif
+
+/* 14 can pin a page that is where it was; 16 renamed what names its file. */
+static inline bool
+lockfence_read_recent_buffer(Relation rel, BlockNumber block, Buffer buffer)
+{
+#if PG_VERSION_NUM >= 160000
+	return ReadRecentBuffer(rel->rd_locator, MAIN_FORKNUM, block, buffer);
+#elif PG_VERSION_NUM >= 140000
+	return ReadRecentBuffer(rel->rd_node, MAIN_FORKNUM, block, buffer);
+#else
+	return false;
+#endif
+}
 
 /* 14 moved the backend status array and the wait events out of pgstat.h. */
 #if PG_VERSION_NUM >= 140000

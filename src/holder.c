@@ -44,8 +44,8 @@ typedef struct MemoEntry
 #define SH_DEFINE
 #include "lib/simplehash.h"
 
-/* Most transactions hold one resource or two. */
-#define MEMO_START 3
+/* A name of this length, or shorter, is kept without an allocation. */
+#define FIRST_NAME_SIZE 96
 
 /* One change, and what it replaced. */
 typedef struct UndoRecord
@@ -74,7 +74,9 @@ PG_FUNCTION_INFO_V1(lockfence_present_ambient);
 PG_FUNCTION_INFO_V1(lockfence_presented);
 
 static FenceToken ambient = 0;
-static memo_hash *memo = NULL;
+static MemoEntry first_entry;	/* the transaction's first resource ... */
+static char first_name[FIRST_NAME_SIZE];
+static memo_hash *memo = NULL;	/* ... and all others */
 static UndoRecord *undo_log = NULL;
 static int	undo_used = 0;
 static int	undo_size = 0;
@@ -89,6 +91,7 @@ static void
 forget_transaction(void)
 {
 	ambient = 0;
+	first_entry.resource = NULL;
 	memo = NULL;
 	undo_log = NULL;
 	undo_used = undo_size = 0;
@@ -125,6 +128,44 @@ log_undo(const char *resource, HeldToken before)
 	undo_used++;
 }
 
+/* The memo entry of the resource, or NULL. */
+static MemoEntry *
+find_entry(const char *resource)
+{
+	if (first_entry.resource == NULL)
+		return NULL;
+	if (strcmp(first_entry.resource, resource) == 0)
+		return &first_entry;
+	return memo ? memo_lookup(memo, resource) : NULL;
+}
+
+/*
+ * Make a memo entry for the resource, which has none.  Most transactions touch
+ * one resource only, and a table for that would cost more than the rest.
+ */
+static MemoEntry *
+make_entry(const char *resource)
+{
+	Size		size = strlen(resource) + 1;
+	bool		found;
+	char	   *name;
+
+	if (first_entry.resource == NULL && size <= FIRST_NAME_SIZE)
+	{
+		first_entry.resource = memcpy(first_name, resource, size);
+		return &first_entry;
+	}
+	name = MemoryContextStrdup(TopTransactionContext, resource);
+	if (first_entry.resource == NULL)
+	{
+		first_entry.resource = name;
+		return &first_entry;
+	}
+	if (memo == NULL)
+		memo = memo_create(TopTransactionContext, 16, NULL);
+	return memo_insert(memo, name, &found);
+}
+
 /* Set a memo entry, keeping count of heavyweight locks. */
 static void
 set_held(MemoEntry *entry, HeldToken held)
@@ -146,7 +187,7 @@ undo_level(int level)
 		if (undo->resource == NULL)
 			ambient = undo->before.token;
 		else
-			set_held(memo_lookup(memo, undo->resource), undo->before);
+			set_held(find_entry(undo->resource), undo->before);
 	}
 }
 
@@ -215,7 +256,7 @@ lockfence_set_ambient_token(FenceToken token)
 const HeldToken *
 lockfence_held_token(const char *resource)
 {
-	MemoEntry  *entry = memo ? memo_lookup(memo, resource) : NULL;
+	MemoEntry  *entry = find_entry(resource);
 
 	return entry && entry->held.token != 0 ? &entry->held : NULL;
 }
@@ -224,16 +265,11 @@ lockfence_held_token(const char *resource)
 void
 lockfence_remember_token(const char *resource, HeldToken held)
 {
-	MemoEntry  *entry;
-	bool		found;
+	MemoEntry  *entry = find_entry(resource);
 
-	if (memo == NULL)
-		memo = memo_create(TopTransactionContext, MEMO_START, NULL);
-	entry = memo->members > 0 ? memo_lookup(memo, resource) : NULL;
 	if (entry == NULL)
 	{
-		entry = memo_insert(memo, MemoryContextStrdup(TopTransactionContext, resource),
-							&found);
+		entry = make_entry(resource);
 		entry->held = (HeldToken) {0};
 	}
 	log_undo(entry->resource, entry->held);
@@ -389,6 +425,8 @@ lockfence_presented(PG_FUNCTION_ARGS)
 	lockfence_begin_rows(fcinfo);
 	if (ambient != 0)
 		put_presented(rsinfo, NULL, ambient);
+	if (first_entry.resource != NULL && first_entry.held.token != 0)
+		put_presented(rsinfo, first_entry.resource, first_entry.held.token);
 	if (memo != NULL)
 	{
 		memo_iterator i;

@@ -9,6 +9,7 @@
 #include "executor/tuptable.h"
 #include "fmgr.h"
 #include "port/atomics.h"
+#include "storage/buf.h"
 #include "storage/itemptr.h"
 #include "storage/lock.h"
 #include "utils/guc.h"
@@ -87,7 +88,8 @@ typedef struct MarkScan
 {
 	const ResourceKey *resource;
 	Relation	rel;
-	struct SysScanDescData *scan;
+	struct SysScanDescData *scan;	/* NULL: read without the index */
+	TupleTableSlot *slot;		/* the version that was read, pinned */
 	struct SnapshotData *dirty;
 	bool		found;			/* a mark, committed or of this transaction */
 	bool		own;			/* ... of this transaction */
@@ -111,6 +113,17 @@ extern void lockfence_mark_remove(MarkScan *scan);
 extern void lockfence_mark_end(MarkScan *scan);
 extern FenceToken lockfence_mark_peek(const char *resource);
 extern void lockfence_mark_init(void);
+
+/* damage.c: marks that are not what they should be */
+extern void lockfence_require_mark_index(Oid index, Oid relid, AttrNumber resource);
+extern void lockfence_require_row(const MarkScan *scan, ItemPointer tid);
+extern void lockfence_report_damage(const MarkScan *scan);
+
+/* hint.c: where this backend saw marks last */
+extern bool lockfence_hint_find(const ResourceKey *resource, ItemPointer tid,
+								Buffer *buffer);
+extern void lockfence_hint_put(const ResourceKey *resource, ItemPointer tid,
+							   Buffer buffer);
 
 /* holder.c: what this transaction has presented */
 extern FenceToken lockfence_ambient_token(void);
@@ -162,6 +175,7 @@ typedef struct TemplatePart
 {
 	char	   *literal;		/* text; NULL: the value of a column */
 	AttrNumber	attno;
+	Oid			type;			/* of the column */
 	FmgrInfo	output;
 } TemplatePart;
 

@@ -1,0 +1,44 @@
+/*
+ * module.c
+ *		What the benchmark needs inside the server: a row trigger that does
+ *		nothing, the floor of every row trigger; and callgrind's switch.
+ */
+#include "postgres.h"
+
+#include <valgrind/callgrind.h>
+
+#include "commands/trigger.h"
+#include "fmgr.h"
+
+PG_MODULE_MAGIC;
+
+PG_FUNCTION_INFO_V1(noop_row);
+PG_FUNCTION_INFO_V1(count_begin);
+PG_FUNCTION_INFO_V1(count_end);
+
+PGDLLEXPORT Datum
+noop_row(PG_FUNCTION_ARGS)
+{
+	TriggerData *trigger = (TriggerData *) fcinfo->context;
+
+	return PointerGetDatum(TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ?
+						   trigger->tg_newtuple : trigger->tg_trigtuple);
+}
+
+/* Count this process's instructions from here on. */
+PGDLLEXPORT Datum
+count_begin(PG_FUNCTION_ARGS)
+{
+	CALLGRIND_START_INSTRUMENTATION;
+	CALLGRIND_ZERO_STATS;
+	PG_RETURN_VOID();
+}
+
+/* Write what was counted to callgrind's next file, and count no more. */
+PGDLLEXPORT Datum
+count_end(PG_FUNCTION_ARGS)
+{
+	CALLGRIND_DUMP_STATS;
+	CALLGRIND_STOP_INSTRUMENTATION;
+	PG_RETURN_VOID();
+}
