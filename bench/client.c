@@ -88,6 +88,7 @@ static long stride = 0;			/* every so manieth row, by turns; 0: at random */
 static const char *before_slice = NULL;
 static const char *after_slice = NULL;
 static const char *on_connect = NULL;
+static const char *statements_of = NULL;	/* what every variant runs instead of its own */
 static double deadline;			/* of the slice under way */
 static PGconn *monitor;
 
@@ -159,19 +160,17 @@ append_sql(Statement *statement, const char *text)
 	*out = '\0';
 }
 
-/* Read the statements of a variant: what follows "-- each", to a ; at the end of a line. */
+/* Read what follows "-- each" in the file: statements that end with a ; at the end of a line. */
 static void
-read_variant(Variant *variant, const char *path)
+read_statements(Variant *variant, const char *path)
 {
 	FILE	   *in = fopen(path, "r");
-	const char *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
 	char		line[1024];
 	bool		in_each = false;
 	Statement  *statement = variant->statements;
 
 	if (in == NULL)
 		die("%s: %s", path, strerror(errno));
-	snprintf(variant->name, sizeof(variant->name), "%.*s", (int) strcspn(base, "."), base);
 	while (fgets(line, sizeof(line), in) != NULL)
 	{
 		char	   *end = line + strcspn(line, "\n");
@@ -197,6 +196,16 @@ read_variant(Variant *variant, const char *path)
 	fclose(in);
 	if (variant->nstatements == 0)
 		die("%s: no statement follows \"-- each\"", path);
+}
+
+/* A variant is called as its file is. */
+static void
+read_variant(Variant *variant, const char *path)
+{
+	const char *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+
+	snprintf(variant->name, sizeof(variant->name), "%.*s", (int) strcspn(base, "."), base);
+	read_statements(variant, statements_of ? statements_of : path);
 }
 
 /* ---------------------------------------------------------------- sessions */
@@ -439,6 +448,7 @@ usage(void)
 		  "  -t SECONDS | -n OPERATIONS   of a slice, each client\n"
 		  "  -w OPERATIONS                beforehand, each client\n"
 		  "  -e N                         every Nth row by turns, and not any at random\n"
+		  "  -x FILE                      what every variant runs, instead of its own statements\n"
 		  "  -s SQL                       at the start of each session\n"
 		  "  -b SQL, -a SQL               before and after each slice, in its first session\n", stderr);
 	exit(2);
@@ -451,7 +461,7 @@ main(int argc, char **argv)
 	int			nvariants;
 	int			option;
 
-	while ((option = getopt(argc, argv, "c:r:i:m:t:n:w:e:s:b:a:")) != -1)
+	while ((option = getopt(argc, argv, "c:r:i:m:t:n:w:e:x:s:b:a:")) != -1)
 	{
 		switch (option)
 		{
@@ -463,6 +473,7 @@ main(int argc, char **argv)
 			case 'n': ops_wanted = atol(optarg); break;
 			case 'w': warm_up = atol(optarg); break;
 			case 'e': stride = atol(optarg); break;
+			case 'x': statements_of = optarg; break;
 			case 's': on_connect = optarg; break;
 			case 'b': before_slice = optarg; break;
 			case 'a': after_slice = optarg; break;

@@ -2,23 +2,30 @@
 
 . "$(dirname "${BASH_SOURCE[0]}")/../scripts/lib.sh"
 
-BENCH=$ROOT/bench
 MORE_PACKAGES+=(libpq-dev valgrind)
 
-# prepare_bench: a private server with the extension and the benchmark's own module in it, and the client.
+# prepare_bench: a private server with the extension and the benchmark's own module in it, and the clients;
+# built once, where one part of the benchmark calls others.
 prepare_bench() {
+	if [ -n "${BENCH_BIN-}" ]; then
+		make_workdir
+		[ "$(id -u)" != 0 ] || chown postgres: "$WORK"
+		return
+	fi
 	prepare
-	local server
-	server=$("$PG_CONFIG" --includedir-server)
-	as_user "${CC:-cc}" -O2 -fPIC -shared -I"$server" -o "$WORK/lockfence_bench.so" "$SRC/bench/module.c"
-	cp "$WORK/lockfence_bench.so" "$WORK/server$("$PG_CONFIG" --pkglibdir)/"
-	compile_with_libpq "$WORK/client" -O2 "$SRC/bench/client.c" -pthread
+	local module=$WORK/lockfence_bench.so
+	as_user "${CC:-cc}" -O2 -fPIC -shared -I"$("$PG_CONFIG" --includedir-server)" -o "$module" "$SRC/bench/module.c"
+	cp "$module" "$WORK/server$("$PG_CONFIG" --pkglibdir)/"
+	export BENCH_BIN=$WORK
+	compile_with_libpq "$BENCH_BIN/client" -O2 "$SRC/bench/client.c" -pthread
+	compile_with_libpq "$BENCH_BIN/takeover" -O2 "$SRC/bench/takeover.c"
 }
 
-# start_bench ['SETTING = VALUE'...]: nothing runs in the background that would disturb some slice.
+# start_bench ['SETTING = VALUE'...]: nothing runs in the background that would disturb some slice, and no page is
+# written whole to the WAL.
 start_bench() {
-	start_cluster 'fsync = on' 'shared_buffers = 1GB' 'max_connections = 500' 'autovacuum = off' \
-		'checkpoint_timeout = 1d' 'max_wal_size = 100GB' 'jit = off' "shared_preload_libraries = 'lockfence'" "$@"
+	start_cluster 'fsync = on' 'shared_buffers = 1GB' 'max_connections = 500' 'autovacuum = off' 'jit = off' \
+		'checkpoint_timeout = 1d' 'max_wal_size = 100GB' "shared_preload_libraries = 'lockfence'" "$@"
 	as_user psql -Xq -v ON_ERROR_STOP=1 <<-'SQL' >/dev/null
 		CREATE EXTENSION lockfence;
 		CREATE FUNCTION noop_row() RETURNS trigger LANGUAGE c AS 'lockfence_bench';
@@ -28,7 +35,7 @@ start_bench() {
 }
 
 # make_variants ROWS RESOURCES VARIANT...: each in the schema of its name; which row belongs to which resource
-# is the client's rule, see write_value() there.  Half-full pages: updates stay on theirs, in every variant.
+# is the client's rule, see write_value() there.  Pages have room, as in a table that has been updated for a while.
 make_variants() {
 	local rows=$1 resources=$2 variant
 	shift 2
@@ -36,7 +43,6 @@ make_variants() {
 		{
 			cat <<-'SQL'
 				SET client_min_messages = warning;
-				DROP SCHEMA IF EXISTS :"variant" CASCADE;
 				CREATE SCHEMA :"variant";
 				SET search_path = :"variant";
 				CREATE TABLE target (id int PRIMARY KEY, batch int NOT NULL, v int NOT NULL) WITH (fillfactor = 50);
@@ -51,10 +57,33 @@ make_variants() {
 				INSERT INTO target (id, batch, v) SELECT id, batch, 0 FROM batches;
 				COMMIT;
 				ALTER TABLE target RESET (fillfactor);
-				VACUUM ANALYZE target;
+				VACUUM ANALYZE target, lockfence.mark;
 			SQL
 		} | as_user psql -Xq -v ON_ERROR_STOP=1 -v variant="$variant" -v rows="$rows" -v resources="$resources" >/dev/null
 	done
+}
+
+# bulk_statement update|insert|copy ROWS RESOURCES: writes what every variant runs then to $WORK/bulk.sql
+bulk_statement() {
+	{
+		printf '%s\n' '-- each' 'BEGIN;' 'SELECT lockfence.present(5);'
+		case $1 in
+			update) echo 'UPDATE target SET v = v + 1;' ;;
+			insert) echo "INSERT INTO target (id, batch, v) SELECT g, g % $3, 0 FROM generate_series(1, $2) g;" ;;
+			copy)
+				awk -v n="$2" -v m="$3" 'BEGIN { for (i = 1; i <= n; i++) print i "\t" i % m "\t0" }' >"$WORK/rows"
+				echo "COPY target (id, batch, v) FROM '$WORK/rows';" ;;
+		esac
+		echo 'COMMIT;'
+	} >"$WORK/bulk.sql"
+}
+
+# bulk_reset update|insert|copy: SQL after which the statement finds the table as it was
+bulk_reset() {
+	case $1 in
+		update) echo 'VACUUM target' ;;
+		*) echo 'SET lockfence.bypass = on; TRUNCATE target; SET lockfence.bypass = off' ;;
+	esac
 }
 
 # files_of VARIANT...: into the array FILES

@@ -9,7 +9,6 @@
 
 #include "access/genam.h"
 #include "access/table.h"
-#include "access/xact.h"
 #include "commands/trigger.h"
 #include "executor/spi.h"
 #include "lockfence.h"
@@ -61,7 +60,7 @@ lockfence_reset_mark(PG_FUNCTION_ARGS)
 	lockfence_forget_token(resource);
 	lockfence_mark_end(&scan);
 	lockfence_unlock_exclusive(&key);
-	ForceSyncCommit();
+	lockfence_commit_durably();
 
 	if (!scan.found)
 		PG_RETURN_NULL();
@@ -110,7 +109,7 @@ lockfence_fold_mark(PG_FUNCTION_ARGS)
 		lockfence_mark_remove(&scan);
 	lockfence_mark_end(&scan);
 	lockfence_unlock_exclusive(&key);
-	ForceSyncCommit();
+	lockfence_commit_durably();
 
 	PG_RETURN_BOOL(folded);
 }

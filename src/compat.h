@@ -8,7 +8,9 @@
 #ifndef LOCKFENCE_COMPAT_H
 #define LOCKFENCE_COMPAT_H
 
+#include "access/xlog.h"
 #include "storage/bufmgr.h"
+#include "storage/latch.h"
 #include "storage/proc.h"
 #include "storage/procarray.h"
 #include "storage/sinvaladt.h"
@@ -66,6 +68,13 @@ lockfence_read_recent_buffer(Relation rel, BlockNumber block, Buffer buffer)
 #define LOCKFENCE_HAS_SHMEM_REQUEST_HOOK
 #endif
 
+/* 16 gave the settings' hooks a header of their own. */
+#if PG_VERSION_NUM >= 160000
+#include "utils/guc_hooks.h"
+#else
+#include "replication/syncrep.h"
+#endif
+
 /* 16 renamed the look at a backend's status. */
 #if PG_VERSION_NUM < 160000
 #define pgstat_get_local_beentry_by_index(index) pgstat_fetch_stat_local_beentry(index)
@@ -74,6 +83,15 @@ lockfence_read_recent_buffer(Relation rel, BlockNumber block, Buffer buffer)
 /* 15 reserves a prefix; before, placeholders could only be warned about. */
 #if PG_VERSION_NUM < 150000
 #define MarkGUCPrefixReserved(prefix) EmitWarningsOnPlaceholders(prefix)
+#endif
+
+/* 17 made wait events of extensions nameable, and a set of events a resource. */
+#if PG_VERSION_NUM >= 170000
+#define LOCKFENCE_NEW_WAIT_EVENT(name) WaitEventExtensionNew(name)
+#define LOCKFENCE_CREATE_WAIT_SET(size) CreateWaitEventSet(NULL, size)
+#else
+#define LOCKFENCE_NEW_WAIT_EVENT(name) PG_WAIT_EXTENSION
+#define LOCKFENCE_CREATE_WAIT_SET(size) CreateWaitEventSet(CurrentMemoryContext, size)
 #endif
 
 /* 17 replaced the backend id by the proc number and grouped the vxid. */
@@ -85,6 +103,17 @@ lockfence_read_recent_buffer(Relation rel, BlockNumber block, Buffer buffer)
 #define LOCKFENCE_VXID_HAS_BACKEND(vxid) ((vxid).backendId != InvalidBackendId)
 #define LOCKFENCE_VXID_PROC(vxid) BackendIdGetProc((vxid).backendId)
 #define LOCKFENCE_PROC_LXID(proc) ((proc)->lxid)
+#endif
+
+/*
+ * 15 moved what is of recovery into a header of its own, and asks for the
+ * timeline that is written by a function.  Before, RecoveryInProgress() sets it
+ * once it says no.
+ */
+#if PG_VERSION_NUM >= 150000
+#include "access/xlogrecovery.h"
+#else
+#define GetWALInsertionTimeLine() ThisTimeLineID
 #endif
 
 /* 14 named the predefined role constants after the roles. */

@@ -23,13 +23,11 @@
  */
 #include "postgres.h"
 
-#include "access/xact.h"
 #include "lockfence.h"
 #include "miscadmin.h"
 #include "storage/lock.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
-#include "utils/syscache.h"
 
 PG_FUNCTION_INFO_V1(lockfence_present);
 PG_FUNCTION_INFO_V1(lockfence_is_current);
@@ -52,61 +50,22 @@ standing_mark(const FenceCheck *check, const char **name)
 	return Max(check->stored, floor);
 }
 
-/* Is the token of the current epoch?  Refuses it if not. */
+/* Is the token of the current epoch, and not outdated for all?  Refuses it if not. */
 bool
 lockfence_check_epoch(const FencedWrite *write, FenceToken token)
 {
 	int			current = lockfence_state_epoch();
+	FenceToken	minimum = lockfence_state_minimum();
 	int			epoch = lockfence_token_epoch(token);
 
-	if (current < 0 || epoch == current)
+	if (token >= minimum && (current < 0 || epoch == current))
 		return true;
-	if (epoch < current)
-		lockfence_refuse_old_epoch(write, token, current);
-	else
+	if (current >= 0 && epoch > current)
 		lockfence_refuse_unknown_epoch(write, token, current);
-	return false;
-}
-
-/* Ask the fence's validator, if it has one; refuses the token on a no. */
-static bool
-ask_validator(const FenceCheck *check)
-{
-	FmgrInfo	flinfo;
-	LOCAL_FCINFO(fcinfo, 2);
-	Datum		valid;
-
-	if (!OidIsValid(check->validator))
-		return true;
-	if (!SearchSysCacheExists1(PROCOID, ObjectIdGetDatum(check->validator)))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_FUNCTION),
-				 errmsg("the validator of the fence of table \"%s\" does not exist",
-						RelationGetRelationName(check->write.rel)),
-				 errdetail("It was dropped after the fence was attached."),
-				 errhint("Declare the fence again by lockfence.detach() and lockfence.attach()."),
-				 errtable(check->write.rel)));
-
-	fmgr_info(check->validator, &flinfo);
-	InitFunctionCallInfoData(*fcinfo, &flinfo, 2, InvalidOid, NULL, NULL);
-	fcinfo->args[0].value = CStringGetTextDatum(check->write.resource);
-	fcinfo->args[0].isnull = false;
-	fcinfo->args[1].value = Int64GetDatum(check->token);
-	fcinfo->args[1].isnull = false;
-	lockfence_count(check->write.rel, LOCKFENCE_VALIDATOR_CALLS);
-	PG_TRY();
-	{
-		valid = FunctionCallInvoke(fcinfo);
-	}
-	PG_CATCH();
-	{
-		lockfence_count(check->write.rel, LOCKFENCE_VALIDATOR_FAILURES);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-	if (!fcinfo->isnull && DatumGetBool(valid))
-		return true;
-	lockfence_refuse_unvalidated(&check->write, check->token, check->validator);
+	else if (token < minimum)
+		lockfence_refuse_stale(write, token, minimum, "floor of lockfence.reopen()");
+	else
+		lockfence_refuse_old_epoch(write, token, current);
 	return false;
 }
 
@@ -200,7 +159,7 @@ write_mark(MarkScan *scan, const FenceCheck *check, bool *used_up)
 	else
 		lockfence_settle_lockers(lockfence_mark_lockers(scan), check);
 	lockfence_mark_write(scan, check->token);
-	ForceSyncCommit();
+	lockfence_commit_durably();
 	return ACCEPTED;
 }
 
@@ -253,7 +212,7 @@ decide(MarkScan *scan, const FenceCheck *check, bool asked)
 	}
 	if (scan->found && check->token == scan->token)
 		return hold_mark(scan, check);
-	if (OidIsValid(check->validator) && !asked)
+	if (!asked && lockfence_has_validator(check))
 		return ASK_VALIDATOR;
 	return advance_mark(scan, check);
 }
@@ -320,7 +279,7 @@ lockfence_check_and_advance(const FenceCheck *check, FenceToken *previous)
 		verdict = attempt(&key, check, asked, previous);
 		if (verdict == ASK_VALIDATOR)
 		{
-			if (!ask_validator(check))
+			if (!lockfence_ask_validator(check))
 				return false;
 			asked = true;
 		}
@@ -374,6 +333,7 @@ lockfence_present(PG_FUNCTION_ARGS)
 	check.token = PG_GETARG_INT64(1);
 	PreventCommandDuringRecovery("lockfence.present()");
 
+	(void) lockfence_pass_gate(&check.write);
 	if (lockfence_check_and_advance(&check, &previous))
 		lockfence_count(NULL, LOCKFENCE_ACCEPTED);
 	if (previous == 0)
@@ -388,11 +348,15 @@ lockfence_is_current(PG_FUNCTION_ARGS)
 	char	   *resource = lockfence_require_resource(fcinfo, 0);
 	FenceToken	token;
 	FenceToken	mark;
-	int			epoch = lockfence_state_epoch();
+	int			epoch;
 
 	lockfence_require_token(fcinfo, 1);
 	token = PG_GETARG_INT64(1);
-	if (epoch >= 0 && epoch != lockfence_token_epoch(token))
+	if (lockfence_gate_is_sealed())
+		PG_RETURN_BOOL(false);
+	epoch = lockfence_state_epoch();
+	if (token < lockfence_state_minimum() ||
+		(epoch >= 0 && epoch != lockfence_token_epoch(token)))
 		PG_RETURN_BOOL(false);
 	mark = lockfence_mark_peek(resource);
 	PG_RETURN_BOOL(token >= (mark != 0 ? mark : lockfence_state_floor()));

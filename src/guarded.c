@@ -308,6 +308,7 @@ begin_call(const GuardedCall *call)
 	FenceToken	before = lockfence_ambient_token();
 	FencedWrite write = {.rel = call->rel,.advisory = call->fence->advisory};
 
+	(void) lockfence_pass_gate(&write);
 	if (before != 0 && before != call->token)
 	{
 		write.resource = key_resource(call);

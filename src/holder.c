@@ -81,6 +81,7 @@ static UndoRecord *undo_log = NULL;
 static int	undo_used = 0;
 static int	undo_size = 0;
 static int	held_locks = 0;
+static uint64 version = 1;		/* changes with all of the above */
 static LastRow *last_rows = NULL;
 static int	last_used = 0;
 static int	last_size = 0;
@@ -96,6 +97,7 @@ forget_transaction(void)
 	undo_log = NULL;
 	undo_used = undo_size = 0;
 	held_locks = 0;
+	version++;
 	last_rows = NULL;
 	last_used = last_size = 0;
 	bypassed = NIL;
@@ -171,7 +173,15 @@ static void
 set_held(MemoEntry *entry, HeldToken held)
 {
 	held_locks += (int) held.locked - (int) entry->held.locked;
+	version++;
 	entry->held = held;
+}
+
+static void
+set_ambient(FenceToken token)
+{
+	ambient = token;
+	version++;
 }
 
 /* Take back all that the current subtransaction has changed. */
@@ -185,7 +195,7 @@ undo_level(int level)
 		UndoRecord *undo = &undo_log[--undo_used];
 
 		if (undo->resource == NULL)
-			ambient = undo->before.token;
+			set_ambient(undo->before.token);
 		else
 			set_held(find_entry(undo->resource), undo->before);
 	}
@@ -249,7 +259,7 @@ lockfence_set_ambient_token(FenceToken token)
 	HeldToken	before = {.token = ambient};
 
 	log_undo(NULL, before);
-	ambient = token;
+	set_ambient(token);
 }
 
 /* What this transaction holds for the resource; NULL: nothing. */
@@ -259,6 +269,26 @@ lockfence_held_token(const char *resource)
 	MemoEntry  *entry = find_entry(resource);
 
 	return entry && entry->held.token != 0 ? &entry->held : NULL;
+}
+
+/* Was the token accepted in this transaction, for whatever resource? */
+bool
+lockfence_holds_token(FenceToken token)
+{
+	memo_iterator i;
+	MemoEntry  *entry;
+
+	if (first_entry.resource != NULL && first_entry.held.token == token)
+		return true;
+	if (memo == NULL)
+		return false;
+	memo_start_iterate(memo, &i);
+	while ((entry = memo_iterate(memo, &i)) != NULL)
+	{
+		if (entry->held.token == token)
+			return true;
+	}
+	return false;
 }
 
 /* Note that a token was accepted for the resource. */
@@ -289,6 +319,13 @@ int
 lockfence_held_locks(void)
 {
 	return held_locks;
+}
+
+/* Changes whenever what is presented or held does. */
+uint64
+lockfence_held_version(void)
+{
+	return version;
 }
 
 /*

@@ -152,6 +152,8 @@ check_length(const Fence *fence, int length)
 void
 lockfence_resolve_template(Fence *fence, Relation rel)
 {
+	int			nkeys = 0;
+
 	if (fence->constant)
 		check_length(fence, strlen(fence->parts[0].literal));
 	for (int i = 0; i < fence->nparts; i++)
@@ -166,6 +168,8 @@ lockfence_resolve_template(Fence *fence, Relation rel)
 		part->attno = lockfence_resolve_column(rel, part->literal);
 		part->literal = NULL;
 		type = TupleDescAttr(RelationGetDescr(rel), part->attno - 1)->atttypid;
+		fence->key_attno = nkeys++ == 0 && get_typbyval(type) ? part->attno : 0;
+		fence->last_attno = Max(fence->last_attno, part->attno);
 		part->type = getBaseType(type);
 		getTypeOutputInfo(type, &output, &is_varlena);
 		fmgr_info_cxt(output, &part->output, CurrentMemoryContext);

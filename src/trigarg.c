@@ -187,6 +187,7 @@ parse_fence(Relation rel, const Trigger *trigger)
 	if (fence->token_column)
 	{
 		fence->token_attno = lockfence_resolve_column(rel, fence->token_column);
+		fence->last_attno = Max(fence->last_attno, fence->token_attno);
 		if (getBaseType(TupleDescAttr(RelationGetDescr(rel),
 									  fence->token_attno - 1)->atttypid) != INT8OID)
 			lockfence_refuse_setting(psprintf("token_column=%s", fence->token_column),
