@@ -43,4 +43,8 @@ matrix memcheck:
 pause:
 	$(HERE)scripts/pause --scale $(or $(SCALE),full)
 
-.PHONY: matrix memcheck pause
+# What the fence costs: docs/performance.md.  QUICK=1 takes about five minutes.
+bench:
+	$(HERE)bench/run $(if $(QUICK),--quick)
+
+.PHONY: matrix memcheck pause bench
