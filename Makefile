@@ -1,5 +1,6 @@
 # lockfence: a PGXS extension.  `make`, `make install`, `make installcheck`.
 # `scripts/test` runs every test without installing it; `make memcheck` and `make matrix` are the slower ones.
+# `make validate install-validate` builds lockfence_validate too, which takes libcurl and jansson.
 # lockfence_pgtap is SQL alone, and for tests.
 EXTENSION = lockfence lockfence_pgtap
 MODULE_big = lockfence
@@ -9,11 +10,16 @@ HERE := $(dir $(lastword $(MAKEFILE_LIST)))
 # The control file is the one place that names the version.
 EXTVERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" $(HERE)lockfence.control)
 
-# In sql/, a name with "--" is a script of the extension, and any other one is a test.
+# In sql/, a name with "--" is a script of the extension, and any other one is a test.  Those of lockfence_validate
+# are src/validate/Makefile's, and are tested where it has been built.
 SQL := $(sort $(patsubst $(HERE)%,%,$(wildcard $(HERE)sql/*.sql)))
+VALIDATE := $(wildcard $(CURDIR)/lockfence_validate.so)
+SQL := $(filter-out sql/lockfence_validate--% $(if $(VALIDATE),,sql/validate_%),$(SQL))
 DATA = $(foreach f,$(SQL),$(if $(findstring --,$(f)),$(f)))
 OBJS = $(patsubst %,src/%.o, \
-	lockfence token state mark holder fence contend preempt guard trigarg template guarded jsonvalue refuse admin rows stats refusals shmem cache)
+	lockfence token state timeline mark hint durable holder streak fence contend preempt \
+	guard trigarg template guarded jsonvalue refuse admin rows stats refusals shmem cache \
+	validator lend)
 
 PG_CPPFLAGS = -DLOCKFENCE_VERSION='"$(EXTVERSION)"'
 
@@ -36,6 +42,14 @@ $(OBJS) $(OBJS:.o=.bc): $(wildcard $(HERE)src/*.h) | $(CURDIR)/src
 $(CURDIR)/src:
 	mkdir -p $@
 
+validate:
+	$(MAKE) -f $(HERE)src/validate/Makefile all
+install-validate: validate
+	$(MAKE) -f $(HERE)src/validate/Makefile install
+clean: clean-validate
+clean-validate:
+	$(MAKE) -f $(HERE)src/validate/Makefile clean
+
 matrix memcheck:
 	$(HERE)test/$@/run
 
@@ -47,4 +61,4 @@ pause:
 bench:
 	$(HERE)bench/run $(if $(QUICK),--quick)
 
-.PHONY: matrix memcheck pause bench
+.PHONY: validate install-validate clean-validate matrix memcheck pause bench

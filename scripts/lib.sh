@@ -18,6 +18,8 @@
 #
 # Environment: PG_CONFIG uses that PostgreSQL instead of a packaged one, LOCKFENCE_PG=17 a packaged one
 # that is not the distribution's default, CI=true makes warnings errors.
+#
+# A script that needs lockfence_validate sets WITH_VALIDATE=yes before prepare.
 
 set -euo pipefail
 
@@ -52,7 +54,7 @@ exec_as_user() {
 
 # ---- packages ------------------------------------------------------------------------------------
 
-# need_packages PKG...: installs those that are missing, without making or starting a cluster.
+# need_packages PKG...: installs those that are missing, without making a cluster or starting a service.
 need_packages() {
 	local pkg missing=()
 	for pkg; do
@@ -61,13 +63,29 @@ need_packages() {
 	[ ${#missing[@]} = 0 ] && return
 	say "installing ${missing[*]}"
 	refresh_packages
-	no_cluster=/etc/postgresql-common/createcluster.d/lockfence.conf
-	as_root mkdir -p "${no_cluster%/*}"
-	echo 'create_main_cluster = false' | as_root tee "$no_cluster" >/dev/null
+	restrain_packages
 	DEBIAN_FRONTEND=noninteractive as_root apt-get -qq -y -o DPkg::Lock::Timeout=300 \
 		--no-install-recommends install "${missing[@]}" \
 		</dev/null >"$WORK/apt.log" 2>&1 || { cat "$WORK/apt.log" >&2; die "could not install ${missing[*]}"; }
-	as_root rm "$no_cluster"
+	release_packages
+}
+
+# Rules for the time of an installation; those that are there already stay.
+PACKAGE_RULES=()
+restrain_packages() {
+	local no_cluster=/etc/postgresql-common/createcluster.d/lockfence.conf no_service=/usr/sbin/policy-rc.d
+	PACKAGE_RULES=("$no_cluster")
+	as_root mkdir -p "${no_cluster%/*}"
+	echo 'create_main_cluster = false' | as_root tee "$no_cluster" >/dev/null
+	[ ! -e $no_service ] || return 0
+	PACKAGE_RULES+=("$no_service")
+	printf '#!/bin/sh\nexit 101\n' | as_root tee $no_service >/dev/null
+	as_root chmod 755 $no_service
+}
+
+release_packages() {
+	[ ${#PACKAGE_RULES[@]} = 0 ] || as_root rm -f "${PACKAGE_RULES[@]}"
+	PACKAGE_RULES=()
 }
 
 refresh_packages() {
@@ -82,6 +100,9 @@ default_version() {
 	LC_ALL=C apt-cache depends postgresql 2>/dev/null | sed -n 's/^ *Depends: postgresql-\([0-9]*\)$/\1/p' | head -n 1
 }
 
+# What building lockfence_validate takes besides.
+VALIDATE_PACKAGES=(libcurl4-openssl-dev libjansson-dev libssl-dev)
+
 # Sets PG_CONFIG, installing a server and what building against it takes.
 find_postgres() {
 	if [ -z "${PG_CONFIG-}" ]; then
@@ -92,7 +113,7 @@ find_postgres() {
 		fi
 		[ -n "$version" ] || die 'found no package called postgresql'
 		need_packages gcc make perl "postgresql-$version" "postgresql-server-dev-$version" libipc-run-perl \
-			"${MORE_PACKAGES[@]//NN/$version}"
+			"${MORE_PACKAGES[@]//NN/$version}" ${WITH_VALIDATE:+"${VALIDATE_PACKAGES[@]}"}
 		PG_CONFIG=/usr/lib/postgresql/$version/bin/pg_config
 	fi
 	PG_MAJOR=$("$PG_CONFIG" --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')
@@ -116,7 +137,7 @@ clean_up() {
 	trap - EXIT
 	trap '' INT TERM HUP
 	stop_cluster || true
-	[ -z "${no_cluster-}" ] || as_root rm -f "$no_cluster"
+	release_packages
 	cd /
 	rm -rf "$WORK"
 	exit "$status"
@@ -142,9 +163,9 @@ copy_tree() {
 
 # build_extension [MAKE-ARGUMENT...]: builds $SRC and installs it into the private server.
 build_extension() {
-	local werror=()
+	local werror=() targets=(all install ${WITH_VALIDATE:+validate install-validate})
 	[ "${CI-}" != true ] || werror=(COPT=-Werror)
-	as_user make -s -k -j2 -C "$SRC" PG_CONFIG="$PG_CONFIG" DESTDIR="$WORK/server" "${werror[@]}" "$@" all install >"$WORK/build.log" 2>&1 ||
+	as_user make -s -k -j2 -C "$SRC" PG_CONFIG="$PG_CONFIG" DESTDIR="$WORK/server" "${werror[@]}" "$@" "${targets[@]}" >"$WORK/build.log" 2>&1 ||
 		{ cat "$WORK/build.log" >&2; die 'the extension does not build'; }
 	grep -B1 -A4 'warning:' "$WORK/build.log" >&2 || true
 }
@@ -192,6 +213,24 @@ start_cluster() {
 	done 2>"$WORK/pg_ctl.log"
 	cat "$WORK/pg_ctl.log" "$WORK/server.log" >&2
 	die 'the server does not start'
+}
+
+# preload_sanitizer RUNTIME: has the servers that are started from now on load AddressSanitizer's runtime, as
+# whoever loads an instrumented library must have it from its start.
+#
+# The runtime calls dlerror(), whose gettext lock deadlocks with the one that libgpg-error, a library of the
+# server's, holds when its own start-up happens to wake the runtime; so something else wakes it first.
+# Leaks are not looked for: PostgreSQL frees by context, or by exiting.
+preload_sanitizer() {
+	printf '%s\n' '#include <stdlib.h>' '__attribute__((constructor)) static void wake(void) { free(malloc(1)); }' |
+		gcc -x c -shared -fPIC -O0 -Wl,-z,initfirst -o "$WORK/wake.so" -
+	SERVER_ENV=(
+		LD_PRELOAD="$1 $WORK/wake.so"
+		ASAN_OPTIONS="detect_leaks=0:detect_stack_use_after_return=0:abort_on_error=1"
+		UBSAN_OPTIONS=print_stacktrace=1
+	)
+	# Older runtimes do not stand wide address randomisation.
+	! setarch --addr-no-randomize true 2>/dev/null || SERVER_ENV+=(setarch --addr-no-randomize)
 }
 
 # restart_cluster ['SETTING=VALUE'...]: with these settings on top.

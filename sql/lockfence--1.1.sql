@@ -66,10 +66,11 @@ CREATE TABLE lockfence.state (
 	CONSTRAINT state_pkey PRIMARY KEY (name),
 	CONSTRAINT state_is_valid CHECK (
 		(name OPERATOR(pg_catalog.=) 'epoch' AND value BETWEEN 0 AND 32767) OR
-		(name OPERATOR(pg_catalog.=) 'floor' AND value OPERATOR(pg_catalog.>) 0))
+		(name OPERATOR(pg_catalog.=) ANY (ARRAY['floor', 'minimum']) AND value OPERATOR(pg_catalog.>) 0) OR
+		(pg_catalog.starts_with(name, 'timeline:') AND value BETWEEN 1 AND 4294967295))
 );
 COMMENT ON TABLE lockfence.state IS
-'what holds for every resource: the current epoch (no row: any), and the floor, a token that stands for marks folded by prune() (no row: none)';
+'what holds for every resource: the current epoch (no row: any); the minimum, a token below which none is accepted since reopen(); the floor, a token that stands for marks folded by prune() (no row: none); and, under the name of the cluster''s system identifier, the timeline that the fence has on record';
 
 -- No primary key: data restored into a database with a log of its own brings ids
 -- that are there already, and either record counts.
@@ -87,7 +88,9 @@ COMMENT ON TABLE lockfence.admin_log IS
 'every call of an administration function: when, who (the session''s role), what, the token or epoch before and after, and why';
 
 SELECT pg_catalog.pg_extension_config_dump('lockfence.mark', '');
-SELECT pg_catalog.pg_extension_config_dump('lockfence.state', '');
+-- Not the timeline: it is true of these files only, and not of a database that a dump makes.
+SELECT pg_catalog.pg_extension_config_dump('lockfence.state',
+	'WHERE NOT pg_catalog.starts_with(name, ''timeline:'')');
 SELECT pg_catalog.pg_extension_config_dump('lockfence.admin_log', '');
 SELECT pg_catalog.pg_extension_config_dump('lockfence.admin_log_id_seq', '');
 
@@ -113,6 +116,9 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
+	IF starts_with(new.name, 'timeline:') THEN
+		RETURN NULL;
+	END IF;
 	UPDATE lockfence.state s SET value = greatest(s.value, new.value) WHERE s.name = new.name;
 	IF FOUND THEN
 		RETURN NULL;
@@ -121,7 +127,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION lockfence.merge_state() IS
-'trigger of lockfence.state: of a value that is there and one that comes, as by a data restore, the higher one counts';
+'trigger of lockfence.state: of a value that is there and one that comes, as by a data restore, the higher one counts; what comes says nothing of the timeline';
 
 CREATE FUNCTION lockfence.state_changed() RETURNS trigger
 LANGUAGE c
@@ -861,13 +867,77 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
 	before bigint := lockfence._set_state('floor', token);
+	minimum bigint := (SELECT value FROM lockfence.state WHERE name = 'minimum');
 BEGIN
 	PERFORM lockfence._log('reset_floor', NULL, before, token, reason);
+	IF token IS NULL OR token < minimum THEN
+		PERFORM lockfence._set_state('minimum', token);
+	END IF;
 	RETURN before;
 END
 $$;
 COMMENT ON FUNCTION lockfence.reset_floor(lockfence.fence_token, text) IS
-'sets the floor that stands for folded marks (null: none), for when prune() folded a poisoned one; returns the one before. Logged with the reason';
+'sets the floor that stands for folded marks (null: none), for when prune() folded a poisoned one, and lowers that of reopen() to it if it is higher; returns the one before. Logged with the reason';
+
+CREATE FUNCTION lockfence.gate(
+	OUT state text, OUT recorded_timeline bigint, OUT timeline bigint, OUT event text, OUT left_at pg_lsn,
+	OUT reason text)
+LANGUAGE c VOLATILE
+AS 'MODULE_PATHNAME', 'lockfence_gate';
+COMMENT ON FUNCTION lockfence.gate() IS
+'whether the database''s history has gone back. state: open; sealed, every write to a fenced table is LF005; changed, a change was let pass and is about to go on record; standby; off, nothing is on record. The timeline on record and the current one; how it changed, where the old one was left, and why, as PostgreSQL''s history says it';
+
+CREATE FUNCTION lockfence._record_timeline()
+RETURNS bigint
+LANGUAGE c VOLATILE
+AS 'MODULE_PATHNAME', 'lockfence_record_timeline';
+COMMENT ON FUNCTION lockfence._record_timeline() IS
+'puts the current timeline on record; returns the one before, or null';
+
+CREATE FUNCTION lockfence.reopen(floor lockfence.fence_token, reason text)
+RETURNS lockfence.fence_token
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	before bigint;
+	current_epoch bigint;
+	highest record;
+BEGIN
+	IF floor IS NULL OR floor <= 0 THEN
+		RAISE EXCEPTION 'the floor must be a token'
+			USING ERRCODE = 'LF003', DETAIL = 'A token is always greater than zero.',
+				HINT = 'Name a token above every one that the lock service has issued so far.';
+	END IF;
+	PERFORM lockfence._record_timeline();
+	before := lockfence._set_state('minimum', floor);
+	IF before > floor THEN
+		RAISE EXCEPTION 'the floor cannot go back from % to %', before, floor
+			USING ERRCODE = 'invalid_parameter_value',
+				HINT = 'Holders that it keeps out must stay out. Use lockfence.reset_floor() if it is wrong.';
+	END IF;
+	SELECT m.resource, m.token INTO highest FROM lockfence.mark m ORDER BY m.token DESC LIMIT 1;
+	IF highest.token > floor THEN
+		RAISE EXCEPTION 'the floor % is too low', floor
+			USING ERRCODE = 'invalid_parameter_value',
+				DETAIL = format('The mark of resource "%s" is %s: higher tokens have been issued.',
+					highest.resource, highest.token),
+				HINT = 'Name a token above every one that the lock service has issued so far, or put a poisoned mark right by lockfence.reset_mark().';
+	END IF;
+	SELECT value INTO current_epoch FROM lockfence.state WHERE name = 'epoch';
+	IF lockfence.token_epoch(floor) > current_epoch THEN
+		RAISE EXCEPTION 'the floor % is of epoch %, and the current epoch is %', floor,
+			lockfence.token_epoch(floor), current_epoch
+			USING ERRCODE = 'LF004',
+				HINT = format('If the lock service has raised its epoch, call lockfence.set_epoch(%s, reason) first.',
+					lockfence.token_epoch(floor));
+	END IF;
+	PERFORM lockfence._log('reopen', NULL, before, floor, reason);
+	RETURN before;
+END
+$$;
+COMMENT ON FUNCTION lockfence.reopen(lockfence.fence_token, text) IS
+'after the database went back: lets writes pass again (see LF005), from a token that is above every one issued so far. What is lower is stale for every resource from then on, of whatever kind of fence; returns the floor before (null: none). Also where nothing is sealed, as after a raw snapshot, which cannot be noticed. Logged with the reason';
 
 CREATE FUNCTION lockfence.prune(older_than interval)
 RETURNS bigint
@@ -917,9 +987,13 @@ REVOKE ALL ON FUNCTION
 	lockfence.reset_mark(text, lockfence.fence_token, text),
 	lockfence.set_epoch(integer, text),
 	lockfence.reset_floor(lockfence.fence_token, text),
+	lockfence._record_timeline(),
+	lockfence.reopen(lockfence.fence_token, text),
 	lockfence.prune(interval),
 	lockfence.reconcile(regclass)
 FROM PUBLIC;
+
+SELECT lockfence._record_timeline();
 
 -- ---------------------------------------------------------------- statistics
 
@@ -928,11 +1002,12 @@ CREATE FUNCTION lockfence._stats(
 	OUT missing bigint, OUT invalid bigint, OUT unknown_epoch bigint, OUT conflicting bigint,
 	OUT unvalidated bigint, OUT unfenceable bigint, OUT unprotected bigint, OUT advisory bigint,
 	OUT advisory_stale bigint, OUT bypassed bigint, OUT preempted bigint,
-	OUT validator_calls bigint, OUT validator_failures bigint, OUT log_suppressed bigint,
-	OUT last_used timestamp with time zone)
+	OUT validator_calls bigint, OUT validator_failures bigint, OUT sealed bigint,
+	OUT unavailable bigint, OUT validator_open bigint,
+	OUT log_suppressed bigint, OUT last_used timestamp with time zone)
 RETURNS SETOF record
 LANGUAGE c VOLATILE ROWS 100
-AS 'MODULE_PATHNAME', 'lockfence_stats_rows';
+AS 'MODULE_PATHNAME', 'lockfence_stats_rows_1_1';
 COMMENT ON FUNCTION lockfence._stats() IS
 'the counters of every table of every database that has any; no rows without shared memory';
 
@@ -964,9 +1039,10 @@ COMMENT ON FUNCTION lockfence.stats_reset() IS
 
 CREATE VIEW lockfence.stats AS
 SELECT c.oid::pg_catalog.regclass AS target,
-	s.accepted, s.advanced, s.stale, s.missing, s.invalid, s.unknown_epoch, s.conflicting,
+	s.accepted, s.advanced, s.stale, s.missing, s.invalid, s.unknown_epoch, s.sealed, s.conflicting,
 	s.unvalidated, s.unfenceable, s.unprotected, s.advisory, s.advisory_stale, s.bypassed, s.preempted,
-	s.validator_calls, s.validator_failures, s.log_suppressed, s.last_used
+	s.validator_calls, s.validator_failures, s.unavailable, s.validator_open,
+	s.log_suppressed, s.last_used
 FROM lockfence._stats() s
 	JOIN pg_catalog.pg_database d ON d.oid OPERATOR(pg_catalog.=) s.database
 	LEFT JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) s.relid
@@ -2089,9 +2165,9 @@ AS $$
 			('present_is_public', 'any role can raise any mark, and so lock every holder out.', ARRAY[
 				'present', 'guarded_update', 'guarded_delete', 'guard_row', 'guard_statement', 'guard_truncate']),
 			('admin_is_public', 'any role can move marks.', ARRAY[
-				'raise_mark', 'reset_mark', 'set_epoch', 'reset_floor', 'prune', 'reconcile', 'guard_mark',
+				'raise_mark', 'reset_mark', 'set_epoch', 'reset_floor', 'reopen', 'prune', 'reconcile', 'guard_mark',
 				'guard_marks', 'merge_state', 'state_changed', '_raise_mark', '_reset_mark', '_fold_mark',
-				'_log', '_set_state'])
+				'_record_timeline', '_log', '_set_state'])
 		) AS c (code, problem, names) ON o.proname = ANY (c.names)
 	WHERE EXISTS (
 		SELECT FROM aclexplode(coalesce(o.proacl, acldefault('f', o.proowner))) AS a
@@ -2224,6 +2300,50 @@ $$;
 COMMENT ON FUNCTION lockfence._verify_settings() IS
 'findings of verify(): settings in force that switch guards off';
 
+CREATE FUNCTION lockfence._verify_gate()
+RETURNS SETOF lockfence._finding
+LANGUAGE plpgsql STABLE ROWS 2
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	IF to_regclass('lockfence.state') IS NULL THEN
+		RETURN;
+	END IF;
+	RETURN QUERY
+	WITH gate AS MATERIALIZED (
+		SELECT *, format('The database went from timeline %s to %s (%s)', recorded_timeline, timeline,
+			concat_ws(': ', event, nullif(reason, ''))) AS change,
+			'ask the lock service for the highest token it has issued, and call lockfence.reopen() with a higher one and a reason.' AS act
+		FROM lockfence.gate()
+	)
+	SELECT NULL::regclass, 'warning', 'sealed', change || ', and every write to a fenced table is refused.',
+		'-- To go on, ' || act
+	FROM gate WHERE state = 'sealed'
+	UNION ALL
+	SELECT NULL, 'warning', 'timeline_changed', change || ': marks may have gone back, and the next write goes on.',
+		'-- Unless no acknowledged commit was lost, ' || act
+	FROM gate WHERE state = 'changed' AND event <> 'other system'
+	UNION ALL
+	SELECT NULL, 'info', 'timeline_changed',
+		'The timeline on record is another cluster''s, as after pg_upgrade. The next write puts this one''s on record.',
+		'SELECT lockfence._record_timeline();'
+	FROM gate WHERE state = 'changed' AND event = 'other system'
+	UNION ALL
+	SELECT NULL, 'warning', 'timeline_unknown',
+		'No timeline is on record: that the database goes back in time would not be noticed.',
+		'SELECT lockfence._record_timeline();'
+	FROM gate WHERE state = 'off'
+	UNION ALL
+	SELECT NULL, 'info', 'timeline_ignored',
+		format('lockfence.on_timeline_change is %s: a database that goes back in time lets outdated holders in.', s.setting),
+		E'ALTER SYSTEM RESET lockfence.on_timeline_change;\nSELECT pg_reload_conf();'
+	FROM gate, current_setting('lockfence.on_timeline_change') AS s (setting)
+	WHERE s.setting IN ('warn', 'ignore');
+END
+$$;
+COMMENT ON FUNCTION lockfence._verify_gate() IS
+'findings of verify(): the database''s history went back, or would not be noticed to';
+
 CREATE FUNCTION lockfence._verify_statistics()
 RETURNS SETOF lockfence._finding
 LANGUAGE sql STABLE ROWS 1
@@ -2287,7 +2407,8 @@ AS $$
 		UNION ALL SELECT 7, v.* FROM lockfence._verify_token_type() v
 		UNION ALL SELECT 8, v.* FROM lockfence._verify_parameter_grants() v
 		UNION ALL SELECT 9, v.* FROM lockfence._verify_settings() v
-		UNION ALL SELECT 10, v.* FROM lockfence._verify_statistics() v
+		UNION ALL SELECT 10, v.* FROM lockfence._verify_gate() v
+		UNION ALL SELECT 11, v.* FROM lockfence._verify_statistics() v
 	) AS f (subject, target, severity, code, problem, remedy)
 	ORDER BY f.subject, f.code, f.problem
 $$;
@@ -2489,7 +2610,7 @@ BEGIN
 	END IF;
 	stage.token := greatest(stored, 0,
 		(SELECT m.token FROM lockfence.mark m WHERE m.resource = stage.resource),
-		(SELECT s.value FROM lockfence.state s WHERE s.name = 'floor'),
+		(SELECT max(s.value) FROM lockfence.state s WHERE s.name IN ('floor', 'minimum')),
 		(SELECT s.value << 48 FROM lockfence.state s WHERE s.name = 'epoch')) + 1;
 	RETURN stage;
 END

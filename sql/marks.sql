@@ -59,3 +59,10 @@ ROLLBACK;
 INSERT INTO lockfence.state VALUES ('epoch', 32768);
 INSERT INTO lockfence.state VALUES ('floor', 0);
 INSERT INTO lockfence.state VALUES ('other', 1);
+-- The place of a mark that was folded may be another's: nothing is read from there, and nothing written.
+SELECT lockfence.present('marks:folded', 5);
+SELECT lockfence._fold_mark('marks:folded', 5);
+VACUUM (INDEX_CLEANUP true, TRUNCATE false) lockfence.mark;
+SELECT count(lockfence.present('marks:filler:' || g, 5)) FROM generate_series(1, 3000) g;
+SELECT lockfence.present('marks:folded', 3);
+SELECT count(*) FROM lockfence.mark WHERE resource LIKE 'marks:filler:%' AND token = 5;

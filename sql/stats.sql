@@ -111,6 +111,17 @@ SELECT newest('LF007', 'asked', 'stats/asked-1', 5, NULL);
 SELECT counted('asked', 'unvalidated=1 validator_calls=1');
 INSERT INTO asked_in_vain VALUES (1, 5);
 SELECT counted('asked_in_vain', 'validator_calls=1 validator_failures=1');
+-- LF008: it cannot ask; refused, and on an advisory fence reported
+CREATE FUNCTION away(text, bigint) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION $m$away$m$ USING ERRCODE = $m$LF008$m$; END';
+CREATE TABLE unasked (id int);
+CREATE TABLE unasked_advisory (id int);
+SELECT attach('unasked', 'stats/unasked-{id}', 'fence', validator => 'away(text, bigint)');
+SELECT attach('unasked_advisory', 'stats/unasked-{id}', 'fence', enforcement => 'advisory', validator => 'away(text, bigint)');
+INSERT INTO unasked VALUES (1, 5);
+SELECT newest('LF008', 'unasked', 'stats/unasked-1', 5, NULL);
+SELECT counted('unasked', 'validator_calls=1 validator_failures=1 unavailable=1');
+INSERT INTO unasked_advisory VALUES (1, 5);
+SELECT counted('unasked_advisory', 'advisory=1 validator_calls=1 validator_failures=1');
 
 -- present() writes to no table
 SELECT present('stats/present', 8);

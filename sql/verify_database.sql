@@ -83,6 +83,8 @@ BEGIN;
 ALTER EXTENSION lockfence DROP TABLE lockfence.mark;
 ALTER TABLE lockfence.mark RENAME TO other;
 SELECT severity, code, problem FROM found;
+ALTER TABLE lockfence.state RENAME TO another;
+SELECT severity, code, problem FROM found;
 ROLLBACK;
 
 -- mark_columns: one that was added, or altered

@@ -9,7 +9,6 @@
 
 #include "access/genam.h"
 #include "access/table.h"
-#include "access/xact.h"
 #include "commands/trigger.h"
 #include "executor/spi.h"
 #include "lockfence.h"
@@ -29,17 +28,17 @@ PG_FUNCTION_INFO_V1(lockfence_guard_marks);
  * that hold or change it.  The caller ends the scan and lets go of the lock.
  */
 static void
-lock_mark(MarkScan *scan, const LOCKTAG *tag, const char *resource)
+lock_mark(MarkScan *scan, const ResourceKey *resource)
 {
 	for (;;)
 	{
 		CHECK_FOR_INTERRUPTS();
-		lockfence_lock_exclusive(tag);
+		lockfence_lock_exclusive(resource);
 		lockfence_mark_begin(scan, resource);
 		if (!TransactionIdIsValid(scan->changing))
 			return;
 		lockfence_mark_end(scan);
-		lockfence_unlock_exclusive(tag);
+		lockfence_unlock_exclusive(resource);
 		lockfence_wait_for_change(scan->changing, scan->pending, NULL);
 	}
 }
@@ -50,18 +49,18 @@ lockfence_reset_mark(PG_FUNCTION_ARGS)
 {
 	char	   *resource = lockfence_require_resource(fcinfo, 0);
 	MarkScan	scan;
-	LOCKTAG		tag;
+	ResourceKey key;
 
 	lockfence_require_token(fcinfo, 1);
 	PreventCommandIfReadOnly("a change of a fence's mark");
 
-	lockfence_set_resource_tag(&tag, resource);
-	lock_mark(&scan, &tag, resource);
+	lockfence_set_resource_key(&key, resource);
+	lock_mark(&scan, &key);
 	lockfence_mark_write(&scan, PG_GETARG_INT64(1));
 	lockfence_forget_token(resource);
 	lockfence_mark_end(&scan);
-	lockfence_unlock_exclusive(&tag);
-	ForceSyncCommit();
+	lockfence_unlock_exclusive(&key);
+	lockfence_commit_durably();
 
 	if (!scan.found)
 		PG_RETURN_NULL();
@@ -97,20 +96,20 @@ lockfence_fold_mark(PG_FUNCTION_ARGS)
 	FenceToken	token = PG_GETARG_INT64(1);
 	bool		folded;
 	MarkScan	scan;
-	LOCKTAG		tag;
+	ResourceKey key;
 
 	PreventCommandIfReadOnly("lockfence.prune()");
-	lockfence_set_resource_tag(&tag, resource);
-	if (!lockfence_try_lock_exclusive(&tag))
+	lockfence_set_resource_key(&key, resource);
+	if (!lockfence_try_lock_exclusive(&key))
 		PG_RETURN_BOOL(false);
-	lockfence_mark_begin(&scan, resource);
+	lockfence_mark_begin(&scan, &key);
 	folded = scan.found && scan.token == token && !TransactionIdIsValid(scan.changing) &&
 		lockfence_mark_lockers(&scan) == NIL;
 	if (folded)
 		lockfence_mark_remove(&scan);
 	lockfence_mark_end(&scan);
-	lockfence_unlock_exclusive(&tag);
-	ForceSyncCommit();
+	lockfence_unlock_exclusive(&key);
+	lockfence_commit_durably();
 
 	PG_RETURN_BOOL(folded);
 }
@@ -174,10 +173,7 @@ lockfence_guard_mark(PG_FUNCTION_ARGS)
 	FenceToken	before;
 	char	   *resource;
 
-	if (!CALLED_AS_TRIGGER(fcinfo))
-		ereport(ERROR,
-				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-				 errmsg("function must be called as a trigger")));
+	lockfence_require_trigger(fcinfo);
 	if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event))
 	{
 		if (IsLogicalWorker())
@@ -204,10 +200,7 @@ lockfence_guard_marks(PG_FUNCTION_ARGS)
 {
 	TriggerData *trigger = (TriggerData *) fcinfo->context;
 
-	if (!CALLED_AS_TRIGGER(fcinfo))
-		ereport(ERROR,
-				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-				 errmsg("function must be called as a trigger")));
+	lockfence_require_trigger(fcinfo);
 	refuse_dml(trigger->tg_relation, "truncate",
 			   "Use lockfence.prune() to fold old marks into the floor.");
 	return PointerGetDatum(NULL);

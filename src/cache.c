@@ -25,7 +25,6 @@
 #include "postgres.h"
 
 #include "access/xlog.h"
-#include "common/hashfn.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
 #include "storage/spin.h"
@@ -64,10 +63,9 @@ typedef struct Cache
 /* What an entry is found by. */
 typedef struct CacheKey
 {
-	const char *resource;
+	const ResourceKey *resource;
 	uint32		length;
 	Oid			relid;
-	uint64		hash;
 	CacheSet   *set;
 } CacheKey;
 
@@ -126,26 +124,24 @@ have_cache(void)
 
 /* Prepare to look for a resource; false where it cannot be cached. */
 static bool
-make_key(CacheKey *key, const char *resource)
+make_key(CacheKey *key, const ResourceKey *resource)
 {
 	key->resource = resource;
-	key->length = strlen(resource);
+	key->length = strlen(resource->name);
 	if (key->length > MAX_CACHED_LEN || !have_cache())
 		return false;
 	key->relid = lockfence_mark_relid();
-	key->hash = hash_bytes_extended((const unsigned char *) resource, key->length,
-									((uint64) MyDatabaseId << 32) | key->relid);
-	key->set = &cache->sets[key->hash % cache->nsets];
+	key->set = &cache->sets[resource->hash % cache->nsets];
 	return true;
 }
 
 static bool
 entry_matches(const CacheEntry *entry, const CacheKey *key)
 {
-	return entry->hash == key->hash && entry->generation != 0 &&
+	return entry->hash == key->resource->hash && entry->generation != 0 &&
 		entry->database == MyDatabaseId && entry->relid == key->relid &&
 		entry->length == key->length &&
-		memcmp(entry->resource, key->resource, key->length) == 0;
+		memcmp(entry->resource, key->resource->name, key->length) == 0;
 }
 
 /* The set's entry for the key, or NULL. */
@@ -191,7 +187,7 @@ lockfence_cache_generation(void)
 
 /* The cached mark of a resource; 0: it is not there. */
 FenceToken
-lockfence_cache_find(const char *resource)
+lockfence_cache_find(const ResourceKey *resource)
 {
 	CacheKey	key;
 	uint32		version;
@@ -211,7 +207,7 @@ lockfence_cache_find(const char *resource)
 
 /* Put a mark that this transaction, holding the resource, saw committed. */
 void
-lockfence_cache_put(const char *resource, FenceToken token, uint64 generation)
+lockfence_cache_put(const ResourceKey *resource, FenceToken token, uint64 generation)
 {
 	CacheKey	key;
 	CacheEntry *entry;
@@ -223,18 +219,18 @@ lockfence_cache_put(const char *resource, FenceToken token, uint64 generation)
 	if (entry == NULL)
 		entry = &key.set->entries[key.set->hand++ % SET_SIZE];
 	entry->generation = generation;
-	entry->hash = key.hash;
+	entry->hash = resource->hash;
 	entry->token = token;
 	entry->database = MyDatabaseId;
 	entry->relid = key.relid;
 	entry->length = key.length;
-	memcpy(entry->resource, resource, key.length);
+	memcpy(entry->resource, resource->name, key.length);
 	end_writing(key.set);
 }
 
 /* Drop a resource's mark, which is about to change. */
 void
-lockfence_cache_drop(const char *resource)
+lockfence_cache_drop(const ResourceKey *resource)
 {
 	CacheKey	key;
 	CacheEntry *entry;

@@ -8,14 +8,31 @@
 #ifndef LOCKFENCE_COMPAT_H
 #define LOCKFENCE_COMPAT_H
 
+#include "access/xlog.h"
+#include "storage/bufmgr.h"
+#include "storage/latch.h"
 #include "storage/proc.h"
 #include "storage/procarray.h"
 #include "storage/sinvaladt.h"
 #include "utils/guc.h"
+#include "utils/rel.h"
 
 #if PG_VERSION_NUM < 130000
 #error "lockfence needs PostgreSQL 13 or later"
 #endif
+
+/* 14 can pin a page that is where it was; 16 renamed what names its file. */
+static inline bool
+lockfence_read_recent_buffer(Relation rel, BlockNumber block, Buffer buffer)
+{
+#if PG_VERSION_NUM >= 160000
+	return ReadRecentBuffer(rel->rd_locator, MAIN_FORKNUM, block, buffer);
+#elif PG_VERSION_NUM >= 140000
+	return ReadRecentBuffer(rel->rd_node, MAIN_FORKNUM, block, buffer);
+#else
+	return false;
+#endif
+}
 
 /* 14 moved the backend status array and the wait events out of pgstat.h. */
 #if PG_VERSION_NUM >= 140000
@@ -51,6 +68,13 @@
 #define LOCKFENCE_HAS_SHMEM_REQUEST_HOOK
 #endif
 
+/* 16 gave the settings' hooks a header of their own. */
+#if PG_VERSION_NUM >= 160000
+#include "utils/guc_hooks.h"
+#else
+#include "replication/syncrep.h"
+#endif
+
 /* 16 renamed the look at a backend's status. */
 #if PG_VERSION_NUM < 160000
 #define pgstat_get_local_beentry_by_index(index) pgstat_fetch_stat_local_beentry(index)
@@ -59,6 +83,15 @@
 /* 15 reserves a prefix; before, placeholders could only be warned about. */
 #if PG_VERSION_NUM < 150000
 #define MarkGUCPrefixReserved(prefix) EmitWarningsOnPlaceholders(prefix)
+#endif
+
+/* 17 made wait events of extensions nameable, and a set of events a resource. */
+#if PG_VERSION_NUM >= 170000
+#define LOCKFENCE_NEW_WAIT_EVENT(name) WaitEventExtensionNew(name)
+#define LOCKFENCE_CREATE_WAIT_SET(size) CreateWaitEventSet(NULL, size)
+#else
+#define LOCKFENCE_NEW_WAIT_EVENT(name) PG_WAIT_EXTENSION
+#define LOCKFENCE_CREATE_WAIT_SET(size) CreateWaitEventSet(CurrentMemoryContext, size)
 #endif
 
 /* 17 replaced the backend id by the proc number and grouped the vxid. */
@@ -70,6 +103,17 @@
 #define LOCKFENCE_VXID_HAS_BACKEND(vxid) ((vxid).backendId != InvalidBackendId)
 #define LOCKFENCE_VXID_PROC(vxid) BackendIdGetProc((vxid).backendId)
 #define LOCKFENCE_PROC_LXID(proc) ((proc)->lxid)
+#endif
+
+/*
+ * 15 moved what is of recovery into a header of its own, and asks for the
+ * timeline that is written by a function.  Before, RecoveryInProgress() sets it
+ * once it says no.
+ */
+#if PG_VERSION_NUM >= 150000
+#include "access/xlogrecovery.h"
+#else
+#define GetWALInsertionTimeLine() ThisTimeLineID
 #endif
 
 /* 14 named the predefined role constants after the roles. */

@@ -55,15 +55,15 @@ typedef struct WaitReport
 	char	   *gid;			/* prepared transaction in the way, or NULL */
 } WaitReport;
 
-/* The tag of a resource's lock. */
+/* What a resource is looked up by, wherever that is. */
 void
-lockfence_set_resource_tag(LOCKTAG *tag, const char *resource)
+lockfence_set_resource_key(ResourceKey *key, const char *resource)
 {
-	uint64		hash = hash_bytes_extended((const unsigned char *) resource,
-										   strlen(resource), MyDatabaseId);
-
-	SET_LOCKTAG_ADVISORY(*tag, MyDatabaseId, (uint32) (hash >> 32),
-						 (uint32) hash, RESOURCE_LOCK_CLASS);
+	key->name = resource;
+	key->hash = hash_bytes_extended((const unsigned char *) resource,
+									strlen(resource), MyDatabaseId);
+	SET_LOCKTAG_ADVISORY(key->tag, MyDatabaseId, (uint32) (key->hash >> 32),
+						 (uint32) key->hash, RESOURCE_LOCK_CLASS);
 }
 
 /*
@@ -86,27 +86,27 @@ change_hold(const LOCKTAG *tag, bool acquire)
 }
 
 void
-lockfence_lock_shared(const LOCKTAG *tag)
+lockfence_lock_shared(const ResourceKey *resource)
 {
-	change_hold(tag, true);
+	change_hold(&resource->tag, true);
 }
 
 void
-lockfence_unlock_shared(const LOCKTAG *tag)
+lockfence_unlock_shared(const ResourceKey *resource)
 {
-	change_hold(tag, false);
+	change_hold(&resource->tag, false);
 }
 
 bool
-lockfence_try_lock_exclusive(const LOCKTAG *tag)
+lockfence_try_lock_exclusive(const ResourceKey *resource)
 {
-	return LockAcquire(tag, ADVANCE_MODE, false, true) != LOCKACQUIRE_NOT_AVAIL;
+	return LockAcquire(&resource->tag, ADVANCE_MODE, false, true) != LOCKACQUIRE_NOT_AVAIL;
 }
 
 void
-lockfence_unlock_exclusive(const LOCKTAG *tag)
+lockfence_unlock_exclusive(const ResourceKey *resource)
 {
-	LockRelease(tag, ADVANCE_MODE, false);
+	LockRelease(&resource->tag, ADVANCE_MODE, false);
 }
 
 /* Say what was waited for, in the error that ends the wait. */
@@ -219,9 +219,9 @@ holder_pids(const LOCKTAG *tag)
  * the mark once more, after the holders: each of them had read it before.
  */
 static List *
-outdated_holders(const LOCKTAG *tag, MarkScan *scan)
+outdated_holders(MarkScan *scan)
 {
-	List	   *pids = holder_pids(tag);
+	List	   *pids = holder_pids(&scan->resource->tag);
 
 	return scan->found && lockfence_mark_unchanged(scan) ? pids : NIL;
 }
@@ -237,9 +237,12 @@ sleep_before_retry(int attempt)
 	CHECK_FOR_INTERRUPTS();
 }
 
-/* Try for the lock while those who were ended go away. */
+/*
+ * While those who were ended go away, try for the resource's lock or, where
+ * there is no resource, for the end of a transaction.
+ */
 static bool
-lock_within_grace(const LOCKTAG *tag)
+try_within_grace(const ResourceKey *resource, TransactionId xid)
 {
 	TimestampTz start = GetCurrentTimestamp();
 
@@ -247,7 +250,8 @@ lock_within_grace(const LOCKTAG *tag)
 		 !TimestampDifferenceExceeds(start, GetCurrentTimestamp(), PREEMPT_GRACE_MS);
 		 attempt++)
 	{
-		if (lockfence_try_lock_exclusive(tag))
+		if (resource != NULL ? lockfence_try_lock_exclusive(resource) :
+			!TransactionIdIsInProgress(xid))
 			return true;
 		sleep_before_retry(attempt);
 	}
@@ -256,13 +260,13 @@ lock_within_grace(const LOCKTAG *tag)
 
 /* Preempt who holds the lock, and try for it until the grace is over. */
 static bool
-lock_by_preemption(const LOCKTAG *tag, const FenceCheck *check, MarkScan *scan)
+lock_by_preemption(const FenceCheck *check, MarkScan *scan)
 {
 	for (int round = 0; round < 2; round++)
 	{
-		if (!lockfence_preempt_holders(outdated_holders(tag, scan), round > 0, check))
+		if (!lockfence_preempt_holders(outdated_holders(scan), round > 0, check))
 			return false;
-		if (lock_within_grace(tag))
+		if (try_within_grace(scan->resource, InvalidTransactionId))
 			return true;
 	}
 	return false;
@@ -317,9 +321,9 @@ wait_for(const LOCKTAG *tag, TransactionId xid, WaitReport *report, bool patient
 
 /* Lock the resource to change its mark; waits for all who hold it. */
 void
-lockfence_lock_exclusive(const LOCKTAG *tag)
+lockfence_lock_exclusive(const ResourceKey *resource)
 {
-	(void) LockAcquire(tag, ADVANCE_MODE, false, false);
+	(void) LockAcquire(&resource->tag, ADVANCE_MODE, false, false);
 }
 
 /*
@@ -327,26 +331,28 @@ lockfence_lock_exclusive(const LOCKTAG *tag)
  * holders.  Returns false, and no lock, if the mark is seen to have changed.
  */
 bool
-lockfence_claim_exclusive(const LOCKTAG *tag, const FenceCheck *check, MarkScan *scan)
+lockfence_claim_exclusive(const FenceCheck *check, MarkScan *scan)
 {
-	WaitReport	report = {.resource = check->write.resource};
+	const ResourceKey *resource = scan->resource;
+	WaitReport	report = {.resource = resource->name};
 
-	if (lockfence_try_lock_exclusive(tag))
+	if (lockfence_try_lock_exclusive(resource))
 		return true;
-	if (lockfence_preempt && lock_by_preemption(tag, check, scan))
+	if (lockfence_preempt && lock_by_preemption(check, scan))
 		return true;
 
 	/*
 	 * To queue up before the victims are gone would be a deadlock to
 	 * PostgreSQL at once, where this transaction holds the resource too.
 	 */
-	if (lockfence_break_deadlocks(outdated_holders(tag, scan), check) && lock_within_grace(tag))
+	if (lockfence_break_deadlocks(outdated_holders(scan), check) &&
+		try_within_grace(resource, InvalidTransactionId))
 		return true;
 	if (scan->found && !lockfence_mark_unchanged(scan))
 		return false;
-	report.gid = prepared_holder(tag);
+	report.gid = prepared_holder(&resource->tag);
 	warn_of_prepared(&report);
-	wait_for(tag, InvalidTransactionId, &report, true);
+	wait_for(&resource->tag, InvalidTransactionId, &report, true);
 	return true;
 }
 
@@ -378,16 +384,10 @@ settle_outdated(TransactionId xid, const FenceCheck *check)
 
 	for (int round = 0; lockfence_preempt && round < 2; round++)
 	{
-		TimestampTz start = GetCurrentTimestamp();
-
 		if (!TransactionIdIsInProgress(xid) ||
 			!lockfence_preempt_holders(pids, round > 0, check))
 			break;
-		for (int attempt = 1;
-			 TransactionIdIsInProgress(xid) &&
-			 !TimestampDifferenceExceeds(start, GetCurrentTimestamp(), PREEMPT_GRACE_MS);
-			 attempt++)
-			sleep_before_retry(attempt);
+		(void) try_within_grace(NULL, xid);
 	}
 	(void) lockfence_break_deadlocks(pids, check);
 }

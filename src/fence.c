@@ -23,13 +23,11 @@
  */
 #include "postgres.h"
 
-#include "access/xact.h"
 #include "lockfence.h"
 #include "miscadmin.h"
 #include "storage/lock.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
-#include "utils/syscache.h"
 
 PG_FUNCTION_INFO_V1(lockfence_present);
 PG_FUNCTION_INFO_V1(lockfence_is_current);
@@ -52,61 +50,22 @@ standing_mark(const FenceCheck *check, const char **name)
 	return Max(check->stored, floor);
 }
 
-/* Is the token of the current epoch?  Refuses it if not. */
+/* Is the token of the current epoch, and not outdated for all?  Refuses it if not. */
 bool
 lockfence_check_epoch(const FencedWrite *write, FenceToken token)
 {
 	int			current = lockfence_state_epoch();
+	FenceToken	minimum = lockfence_state_minimum();
 	int			epoch = lockfence_token_epoch(token);
 
-	if (current < 0 || epoch == current)
+	if (token >= minimum && (current < 0 || epoch == current))
 		return true;
-	if (epoch < current)
-		lockfence_refuse_old_epoch(write, token, current);
-	else
+	if (current >= 0 && epoch > current)
 		lockfence_refuse_unknown_epoch(write, token, current);
-	return false;
-}
-
-/* Ask the fence's validator, if it has one; refuses the token on a no. */
-static bool
-ask_validator(const FenceCheck *check)
-{
-	FmgrInfo	flinfo;
-	LOCAL_FCINFO(fcinfo, 2);
-	Datum		valid;
-
-	if (!OidIsValid(check->validator))
-		return true;
-	if (!SearchSysCacheExists1(PROCOID, ObjectIdGetDatum(check->validator)))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_FUNCTION),
-				 errmsg("the validator of the fence of table \"%s\" does not exist",
-						RelationGetRelationName(check->write.rel)),
-				 errdetail("It was dropped after the fence was attached."),
-				 errhint("Declare the fence again by lockfence.detach() and lockfence.attach()."),
-				 errtable(check->write.rel)));
-
-	fmgr_info(check->validator, &flinfo);
-	InitFunctionCallInfoData(*fcinfo, &flinfo, 2, InvalidOid, NULL, NULL);
-	fcinfo->args[0].value = CStringGetTextDatum(check->write.resource);
-	fcinfo->args[0].isnull = false;
-	fcinfo->args[1].value = Int64GetDatum(check->token);
-	fcinfo->args[1].isnull = false;
-	lockfence_count(check->write.rel, LOCKFENCE_VALIDATOR_CALLS);
-	PG_TRY();
-	{
-		valid = FunctionCallInvoke(fcinfo);
-	}
-	PG_CATCH();
-	{
-		lockfence_count(check->write.rel, LOCKFENCE_VALIDATOR_FAILURES);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-	if (!fcinfo->isnull && DatumGetBool(valid))
-		return true;
-	lockfence_refuse_unvalidated(&check->write, check->token, check->validator);
+	else if (token < minimum)
+		lockfence_refuse_stale(write, token, minimum, "floor of lockfence.reopen()");
+	else
+		lockfence_refuse_old_epoch(write, token, current);
 	return false;
 }
 
@@ -121,7 +80,7 @@ remember(const FenceCheck *check, bool advanced, bool locked)
 
 /* Keep a mark that equals the token from changing before the end. */
 static Verdict
-hold_mark(MarkScan *scan, const LOCKTAG *tag, const FenceCheck *check)
+hold_mark(MarkScan *scan, const FenceCheck *check)
 {
 	bool		by_tuple = lockfence_held_locks() >= lockfence_max_resource_locks;
 	bool		held;
@@ -133,15 +92,15 @@ hold_mark(MarkScan *scan, const LOCKTAG *tag, const FenceCheck *check)
 		return REFUSED;
 	}
 
-	lockfence_lock_shared(tag);
+	lockfence_lock_shared(scan->resource);
 	held = lockfence_mark_unchanged(scan) &&
 		(!by_tuple || lockfence_mark_lock_tuple(scan));
 	if (!held || by_tuple)
-		lockfence_unlock_shared(tag);
+		lockfence_unlock_shared(scan->resource);
 	if (!held)
 		return START_OVER;
 	if (!by_tuple && !scan->own && lockfence_mark_is_guarded(scan))
-		lockfence_cache_put(check->write.resource, check->token, scan->generation);
+		lockfence_cache_put(scan->resource, check->token, scan->generation);
 	remember(check, false, !by_tuple);
 	return ACCEPTED;
 }
@@ -151,17 +110,15 @@ hold_mark(MarkScan *scan, const LOCKTAG *tag, const FenceCheck *check)
  * alone is then to be taken, and the cache to be asked again under it.
  */
 static bool
-hold_cached_mark(const LOCKTAG *tag, const FenceCheck *check)
+hold_cached_mark(const ResourceKey *resource, const FenceCheck *check)
 {
-	const char *resource = check->write.resource;
-
 	if (check->single_use || lockfence_held_locks() >= lockfence_max_resource_locks ||
 		lockfence_cache_find(resource) != check->token)
 		return false;
-	lockfence_lock_shared(tag);
+	lockfence_lock_shared(resource);
 	if (lockfence_cache_find(resource) != check->token)
 	{
-		lockfence_unlock_shared(tag);
+		lockfence_unlock_shared(resource);
 		return false;
 	}
 	remember(check, false, true);
@@ -202,31 +159,30 @@ write_mark(MarkScan *scan, const FenceCheck *check, bool *used_up)
 	else
 		lockfence_settle_lockers(lockfence_mark_lockers(scan), check);
 	lockfence_mark_write(scan, check->token);
-	ForceSyncCommit();
+	lockfence_commit_durably();
 	return ACCEPTED;
 }
 
 /* The same, with the lock around it. */
 static Verdict
-lock_and_write_mark(MarkScan *scan, const LOCKTAG *tag, const FenceCheck *check,
-					bool *used_up)
+lock_and_write_mark(MarkScan *scan, const FenceCheck *check, bool *used_up)
 {
 	Verdict		verdict;
 
 	PreventCommandIfReadOnly("an advance of a fence's mark");
-	if (!lockfence_claim_exclusive(tag, check, scan))
+	if (!lockfence_claim_exclusive(check, scan))
 		return START_OVER;
 	verdict = write_mark(scan, check, used_up);
-	lockfence_unlock_exclusive(tag);
+	lockfence_unlock_exclusive(scan->resource);
 	return verdict;
 }
 
 /* Advance the mark to a token that is higher, or the resource's first. */
 static Verdict
-advance_mark(MarkScan *scan, const LOCKTAG *tag, const FenceCheck *check)
+advance_mark(MarkScan *scan, const FenceCheck *check)
 {
 	bool		used_up;
-	Verdict		verdict = lock_and_write_mark(scan, tag, check, &used_up);
+	Verdict		verdict = lock_and_write_mark(scan, check, &used_up);
 
 	if (verdict == ACCEPTED)
 	{
@@ -247,7 +203,7 @@ advance_mark(MarkScan *scan, const LOCKTAG *tag, const FenceCheck *check)
 
 /* Decide on the mark as the scan shows it. */
 static Verdict
-decide(MarkScan *scan, const LOCKTAG *tag, const FenceCheck *check, bool asked)
+decide(MarkScan *scan, const FenceCheck *check, bool asked)
 {
 	if (scan->found && check->token < scan->token)
 	{
@@ -255,10 +211,10 @@ decide(MarkScan *scan, const LOCKTAG *tag, const FenceCheck *check, bool asked)
 		return REFUSED;
 	}
 	if (scan->found && check->token == scan->token)
-		return hold_mark(scan, tag, check);
-	if (OidIsValid(check->validator) && !asked)
+		return hold_mark(scan, check);
+	if (!asked && lockfence_has_validator(check))
 		return ASK_VALIDATOR;
-	return advance_mark(scan, tag, check);
+	return advance_mark(scan, check);
 }
 
 /* Has this transaction been accepted with that token before? */
@@ -276,17 +232,17 @@ is_remembered(const FenceCheck *check)
  * transaction that is changing the mark.
  */
 static Verdict
-attempt(const LOCKTAG *tag, const FenceCheck *check, bool asked,
+attempt(const ResourceKey *resource, const FenceCheck *check, bool asked,
 		FenceToken *previous)
 {
 	Verdict		verdict = START_OVER;
 	MarkScan	scan;
 
 	CHECK_FOR_INTERRUPTS();
-	lockfence_mark_begin(&scan, check->write.resource);
+	lockfence_mark_begin(&scan, resource);
 	*previous = scan.token;
 	if (!TransactionIdIsValid(scan.changing))
-		verdict = decide(&scan, tag, check, asked);
+		verdict = decide(&scan, check, asked);
 	lockfence_mark_end(&scan);
 	if (TransactionIdIsValid(scan.changing))
 		lockfence_wait_for_change(scan.changing, scan.pending, check);
@@ -306,7 +262,7 @@ bool
 lockfence_check_and_advance(const FenceCheck *check, FenceToken *previous)
 {
 	Verdict		verdict;
-	LOCKTAG		tag;
+	ResourceKey key;
 	bool		asked = false;
 
 	*previous = check->token;
@@ -315,15 +271,15 @@ lockfence_check_and_advance(const FenceCheck *check, FenceToken *previous)
 	if (!lockfence_check_epoch(&check->write, check->token))
 		return false;
 
-	lockfence_set_resource_tag(&tag, check->write.resource);
-	if (hold_cached_mark(&tag, check))
+	lockfence_set_resource_key(&key, check->write.resource);
+	if (hold_cached_mark(&key, check))
 		return true;
 	do
 	{
-		verdict = attempt(&tag, check, asked, previous);
+		verdict = attempt(&key, check, asked, previous);
 		if (verdict == ASK_VALIDATOR)
 		{
-			if (!ask_validator(check))
+			if (!lockfence_ask_validator(check))
 				return false;
 			asked = true;
 		}
@@ -341,9 +297,9 @@ lockfence_raise_mark(const char *resource, FenceToken token, FenceToken *before)
 {
 	FenceCheck	check = {.write.resource = resource, .token = token};
 	Verdict		verdict;
-	LOCKTAG		tag;
+	ResourceKey key;
 
-	lockfence_set_resource_tag(&tag, resource);
+	lockfence_set_resource_key(&key, resource);
 	do
 	{
 		MarkScan	scan;
@@ -351,10 +307,10 @@ lockfence_raise_mark(const char *resource, FenceToken token, FenceToken *before)
 
 		CHECK_FOR_INTERRUPTS();
 		verdict = START_OVER;
-		lockfence_mark_begin(&scan, resource);
+		lockfence_mark_begin(&scan, &key);
 		if (!TransactionIdIsValid(scan.changing))
 			verdict = scan.found && scan.token >= token ? REFUSED :
-				lock_and_write_mark(&scan, &tag, &check, &used_up);
+				lock_and_write_mark(&scan, &check, &used_up);
 		lockfence_mark_end(&scan);
 		if (TransactionIdIsValid(scan.changing))
 			lockfence_wait_for_change(scan.changing, scan.pending, &check);
@@ -377,6 +333,7 @@ lockfence_present(PG_FUNCTION_ARGS)
 	check.token = PG_GETARG_INT64(1);
 	PreventCommandDuringRecovery("lockfence.present()");
 
+	(void) lockfence_pass_gate(&check.write);
 	if (lockfence_check_and_advance(&check, &previous))
 		lockfence_count(NULL, LOCKFENCE_ACCEPTED);
 	if (previous == 0)
@@ -391,11 +348,15 @@ lockfence_is_current(PG_FUNCTION_ARGS)
 	char	   *resource = lockfence_require_resource(fcinfo, 0);
 	FenceToken	token;
 	FenceToken	mark;
-	int			epoch = lockfence_state_epoch();
+	int			epoch;
 
 	lockfence_require_token(fcinfo, 1);
 	token = PG_GETARG_INT64(1);
-	if (epoch >= 0 && epoch != lockfence_token_epoch(token))
+	if (lockfence_gate_is_sealed())
+		PG_RETURN_BOOL(false);
+	epoch = lockfence_state_epoch();
+	if (token < lockfence_state_minimum() ||
+		(epoch >= 0 && epoch != lockfence_token_epoch(token)))
 		PG_RETURN_BOOL(false);
 	mark = lockfence_mark_peek(resource);
 	PG_RETURN_BOOL(token >= (mark != 0 ? mark : lockfence_state_floor()));

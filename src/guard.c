@@ -147,7 +147,8 @@ choose_token(const RowGuard *guard, const FencedWrite *write, FenceToken *token)
 	FenceToken	column;
 	FenceToken	presented;
 
-	if (!column_token(guard, write, &column) || !presented_token(write, &presented))
+	if (!lockfence_pass_gate(write) ||
+		!column_token(guard, write, &column) || !presented_token(write, &presented))
 		return false;
 	if (column != 0 && presented != 0 && column != presented)
 	{
@@ -189,13 +190,9 @@ check_named(const RowGuard *guard, const char *resource, FenceToken stored)
 	const Fence *fence = guard->fence;
 	FenceToken	token;
 	FenceToken	previous;
-	FenceCheck	check = {
-		.write = {.rel = guard->rel,.resource = resource,.advisory = fence->advisory},
-		.stored = stored,
-		.single_use = fence->single_use,
-		.validator = fence->validator
-	};
+	FenceCheck	check = lockfence_fence_check(fence, guard->rel, resource);
 
+	check.stored = stored;
 	if (!choose_token(guard, &check.write, &token))
 		return 0;
 	if (token == 0)
@@ -208,6 +205,38 @@ check_named(const RowGuard *guard, const char *resource, FenceToken stored)
 		return 0;
 	lockfence_count(guard->rel, LOCKFENCE_ACCEPTED);
 	return token;
+}
+
+/* Does a row belong to its resource by one value alone?  Tells that value. */
+static bool
+key_value(const RowGuard *guard, TupleTableSlot *slot, Datum *value)
+{
+	bool		isnull;
+
+	*value = slot_getattr(slot, guard->fence->key_attno, &isnull);
+	return !isnull;
+}
+
+/*
+ * What decides on the row, where that is easily told: the one value that names
+ * its resource, before and after, and the token in its column (0: not set).
+ */
+static bool
+simple_question(const RowGuard *guard, Datum *value, FenceToken *shown)
+{
+	Datum		before;
+
+	if (guard->fence->key_attno == 0 || guard->fence->single_use)
+		return false;
+	if (!key_value(guard, guard->new ? guard->new : guard->old, value))
+		return false;
+	if (guard->old != NULL && (!key_value(guard, guard->old, &before) || before != *value))
+		return false;
+	*shown = 0;
+	if (!column_is_set(guard))
+		return true;
+	*shown = stored_token(guard, guard->new);
+	return *shown != 0;
 }
 
 /* Is the version of the row that the guard looks at this transaction's own? */
@@ -236,9 +265,11 @@ compare_with_row(const RowGuard *guard, const FencedWrite *write,
 		lockfence_refuse_repeated(write, token);
 		return false;
 	}
+	if (token > mark && !lockfence_vouch_for(write, token))
+		return false;
 	if (token > mark)
 	{
-		ForceSyncCommit();
+		lockfence_commit_durably();
 		lockfence_count(guard->rel, LOCKFENCE_ADVANCED);
 	}
 	lockfence_count(guard->rel, LOCKFENCE_ACCEPTED);
@@ -300,21 +331,6 @@ row_to_write(const RowGuard *guard, HeapTuple tuple, FenceToken accepted)
 					   accepted != 0 ? accepted : stored_token(guard, guard->old));
 }
 
-static HeapTuple
-guard_insert(const RowGuard *guard)
-{
-	HeapTuple	tuple = guard->trigger->tg_trigtuple;
-
-	/* the token in the row was not put there by this statement */
-	if (lockfence_row_moves_in_unprotected(RelationGetRelid(guard->rel)))
-		return tuple;
-	if (guard->fence->resource == NULL)
-		return row_to_write(guard, tuple, check_row(guard));
-	return row_to_write(guard, tuple,
-						check_named(guard, lockfence_slot_resource(guard->fence, guard->rel,
-																   guard->new), 0));
-}
-
 /*
  * Check both resources of a row that moves between them, in the order of
  * their names, so that two such moves cannot wait for each other.
@@ -335,27 +351,75 @@ check_move(const RowGuard *guard, const char *from, const char *to)
 	return accepted;
 }
 
+/* Check the resource of an UPDATE, or both. */
 static FenceToken
 check_update(const RowGuard *guard)
 {
 	const Fence *fence = guard->fence;
 	const char *to;
 
-	if (fence->resource == NULL)
-		return check_row(guard);
 	to = lockfence_slot_resource(fence, guard->rel, guard->new);
+	if (lockfence_same_resource(fence, guard->rel, guard->old, guard->new))
+		return check_named(guard, to, stored_token(guard, guard->old));
 	/* a row from before the fence, which belonged to no resource yet */
 	if (!lockfence_slot_has_resource(fence, guard->old))
 		return check_named(guard, to, 0);
-	if (lockfence_same_resource(fence, guard->rel, guard->old, guard->new))
-		return check_named(guard, to, stored_token(guard, guard->old));
 	return check_move(guard, lockfence_slot_resource(fence, guard->rel, guard->old), to);
+}
+
+/* Check an INSERT, UPDATE or DELETE of a row with a named resource. */
+static FenceToken
+check_resources(const RowGuard *guard)
+{
+	const Fence *fence = guard->fence;
+
+	if (guard->old == NULL)
+		return check_named(guard, lockfence_slot_resource(fence, guard->rel, guard->new), 0);
+	if (guard->new != NULL)
+		return check_update(guard);
+	return check_named(guard, lockfence_slot_resource(fence, guard->rel, guard->old),
+					   stored_token(guard, guard->old));
+}
+
+/* Check a row's write; 0: it goes unprotected. */
+static FenceToken
+check_write(const RowGuard *guard)
+{
+	FenceToken	accepted;
+	FenceToken	shown = 0;
+	Datum		value = 0;
+	bool		simple;
+
+	if (guard->fence->resource == NULL)
+		return check_row(guard);
+	simple = simple_question(guard, &value, &shown);
+	if (simple && lockfence_gate_is_open &&
+		lockfence_streak_goes_on(guard->fence, value, shown, &accepted))
+	{
+		lockfence_count(guard->rel, LOCKFENCE_ACCEPTED);
+		return accepted;
+	}
+	accepted = check_resources(guard);
+	if (simple && accepted != 0)
+		lockfence_streak_begin(guard->fence, value, shown, accepted);
+	return accepted;
+}
+
+static HeapTuple
+guard_insert(const RowGuard *guard)
+{
+	HeapTuple	tuple = guard->trigger->tg_trigtuple;
+
+	/* the token in the row was not put there by this statement */
+	if (lockfence_row_moves_in_unprotected(RelationGetRelid(guard->rel)))
+		return tuple;
+	return row_to_write(guard, tuple, check_write(guard));
 }
 
 static HeapTuple
 guard_update(const RowGuard *guard)
 {
-	FenceToken	accepted = check_update(guard);
+	FenceToken	accepted = check_write(guard);
 
 	if (guard->rel->rd_rel->relispartition)
 		lockfence_remember_row(RelationGetRelid(guard->rel),
@@ -375,12 +439,7 @@ guard_delete(RowGuard *guard)
 	else if (guard->moved == 0)
 		return tuple;
 
-	if (guard->fence->resource == NULL)
-		(void) check_row(guard);
-	else
-		(void) check_named(guard,
-						   lockfence_slot_resource(guard->fence, guard->rel, guard->old),
-						   stored_token(guard, guard->old));
+	(void) check_write(guard);
 	return tuple;
 }
 
@@ -421,6 +480,9 @@ lockfence_guard_row(PG_FUNCTION_ARGS)
 		guard.old = trigger->tg_trigslot;
 	if (!TRIGGER_FIRED_BY_DELETE(trigger->tg_event))
 		guard.new = guard.old ? trigger->tg_newslot : trigger->tg_trigslot;
+	/* all that the fence reads at once: each call costs */
+	if (guard.new != NULL)
+		slot_getsomeattrs(guard.new, guard.fence->last_attno);
 
 	if (IsLogicalWorker())
 		written = follow_publisher(&guard, written);
@@ -438,14 +500,10 @@ static void
 check_constant(Relation rel, const Fence *fence)
 {
 	FenceToken	previous;
-	FenceCheck	check = {
-		.write = {.rel = rel,.advisory = fence->advisory},
-		.single_use = fence->single_use,
-		.validator = fence->validator
-	};
+	FenceCheck	check = lockfence_fence_check(fence, rel,
+											  lockfence_constant_resource(fence));
 
-	check.write.resource = lockfence_constant_resource(fence);
-	if (!presented_token(&check.write, &check.token))
+	if (!lockfence_pass_gate(&check.write) || !presented_token(&check.write, &check.token))
 		return;
 	if (check.token == 0)
 		settle_missing(fence, &check.write, false);

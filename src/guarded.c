@@ -294,14 +294,9 @@ static void
 check_key_resource(const GuardedCall *call)
 {
 	FenceToken	previous;
-	FenceCheck	check = {
-		.write = {.rel = call->rel,.advisory = call->fence->advisory},
-		.token = call->token,
-		.single_use = call->fence->single_use,
-		.validator = call->fence->validator
-	};
+	FenceCheck	check = lockfence_fence_check(call->fence, call->rel, key_resource(call));
 
-	check.write.resource = key_resource(call);
+	check.token = call->token;
 	if (check.write.resource != NULL)
 		(void) lockfence_check_and_advance(&check, &previous);
 }
@@ -313,6 +308,7 @@ begin_call(const GuardedCall *call)
 	FenceToken	before = lockfence_ambient_token();
 	FencedWrite write = {.rel = call->rel,.advisory = call->fence->advisory};
 
+	(void) lockfence_pass_gate(&write);
 	if (before != 0 && before != call->token)
 	{
 		write.resource = key_resource(call);

@@ -44,6 +44,9 @@ typedef struct MemoEntry
 #define SH_DEFINE
 #include "lib/simplehash.h"
 
+/* A name of this length, or shorter, is kept without an allocation. */
+#define FIRST_NAME_SIZE 96
+
 /* One change, and what it replaced. */
 typedef struct UndoRecord
 {
@@ -71,11 +74,14 @@ PG_FUNCTION_INFO_V1(lockfence_present_ambient);
 PG_FUNCTION_INFO_V1(lockfence_presented);
 
 static FenceToken ambient = 0;
-static memo_hash *memo = NULL;
+static MemoEntry first_entry;	/* the transaction's first resource ... */
+static char first_name[FIRST_NAME_SIZE];
+static memo_hash *memo = NULL;	/* ... and all others */
 static UndoRecord *undo_log = NULL;
 static int	undo_used = 0;
 static int	undo_size = 0;
 static int	held_locks = 0;
+static uint64 version = 1;		/* changes with all of the above */
 static LastRow *last_rows = NULL;
 static int	last_used = 0;
 static int	last_size = 0;
@@ -86,10 +92,12 @@ static void
 forget_transaction(void)
 {
 	ambient = 0;
+	first_entry.resource = NULL;
 	memo = NULL;
 	undo_log = NULL;
 	undo_used = undo_size = 0;
 	held_locks = 0;
+	version++;
 	last_rows = NULL;
 	last_used = last_size = 0;
 	bypassed = NIL;
@@ -122,12 +130,58 @@ log_undo(const char *resource, HeldToken before)
 	undo_used++;
 }
 
+/* The memo entry of the resource, or NULL. */
+static MemoEntry *
+find_entry(const char *resource)
+{
+	if (first_entry.resource == NULL)
+		return NULL;
+	if (strcmp(first_entry.resource, resource) == 0)
+		return &first_entry;
+	return memo ? memo_lookup(memo, resource) : NULL;
+}
+
+/*
+ * Make a memo entry for the resource, which has none.  Most transactions touch
+ * one resource only, and a table for that would cost more than the rest.
+ */
+static MemoEntry *
+make_entry(const char *resource)
+{
+	Size		size = strlen(resource) + 1;
+	bool		found;
+	char	   *name;
+
+	if (first_entry.resource == NULL && size <= FIRST_NAME_SIZE)
+	{
+		first_entry.resource = memcpy(first_name, resource, size);
+		return &first_entry;
+	}
+	name = MemoryContextStrdup(TopTransactionContext, resource);
+	if (first_entry.resource == NULL)
+	{
+		first_entry.resource = name;
+		return &first_entry;
+	}
+	if (memo == NULL)
+		memo = memo_create(TopTransactionContext, 16, NULL);
+	return memo_insert(memo, name, &found);
+}
+
 /* Set a memo entry, keeping count of heavyweight locks. */
 static void
 set_held(MemoEntry *entry, HeldToken held)
 {
 	held_locks += (int) held.locked - (int) entry->held.locked;
+	version++;
 	entry->held = held;
+}
+
+static void
+set_ambient(FenceToken token)
+{
+	ambient = token;
+	version++;
 }
 
 /* Take back all that the current subtransaction has changed. */
@@ -141,9 +195,9 @@ undo_level(int level)
 		UndoRecord *undo = &undo_log[--undo_used];
 
 		if (undo->resource == NULL)
-			ambient = undo->before.token;
+			set_ambient(undo->before.token);
 		else
-			set_held(memo_lookup(memo, undo->resource), undo->before);
+			set_held(find_entry(undo->resource), undo->before);
 	}
 }
 
@@ -205,32 +259,47 @@ lockfence_set_ambient_token(FenceToken token)
 	HeldToken	before = {.token = ambient};
 
 	log_undo(NULL, before);
-	ambient = token;
+	set_ambient(token);
 }
 
 /* What this transaction holds for the resource; NULL: nothing. */
 const HeldToken *
 lockfence_held_token(const char *resource)
 {
-	MemoEntry  *entry = memo ? memo_lookup(memo, resource) : NULL;
+	MemoEntry  *entry = find_entry(resource);
 
 	return entry && entry->held.token != 0 ? &entry->held : NULL;
+}
+
+/* Was the token accepted in this transaction, for whatever resource? */
+bool
+lockfence_holds_token(FenceToken token)
+{
+	memo_iterator i;
+	MemoEntry  *entry;
+
+	if (first_entry.resource != NULL && first_entry.held.token == token)
+		return true;
+	if (memo == NULL)
+		return false;
+	memo_start_iterate(memo, &i);
+	while ((entry = memo_iterate(memo, &i)) != NULL)
+	{
+		if (entry->held.token == token)
+			return true;
+	}
+	return false;
 }
 
 /* Note that a token was accepted for the resource. */
 void
 lockfence_remember_token(const char *resource, HeldToken held)
 {
-	MemoEntry  *entry;
-	bool		found;
+	MemoEntry  *entry = find_entry(resource);
 
-	if (memo == NULL)
-		memo = memo_create(TopTransactionContext, 16, NULL);
-	entry = memo_lookup(memo, resource);
 	if (entry == NULL)
 	{
-		entry = memo_insert(memo, MemoryContextStrdup(TopTransactionContext, resource),
-							&found);
+		entry = make_entry(resource);
 		entry->held = (HeldToken) {0};
 	}
 	log_undo(entry->resource, entry->held);
@@ -250,6 +319,13 @@ int
 lockfence_held_locks(void)
 {
 	return held_locks;
+}
+
+/* Changes whenever what is presented or held does. */
+uint64
+lockfence_held_version(void)
+{
+	return version;
 }
 
 /*
@@ -386,6 +462,8 @@ lockfence_presented(PG_FUNCTION_ARGS)
 	lockfence_begin_rows(fcinfo);
 	if (ambient != 0)
 		put_presented(rsinfo, NULL, ambient);
+	if (first_entry.resource != NULL && first_entry.held.token != 0)
+		put_presented(rsinfo, first_entry.resource, first_entry.held.token);
 	if (memo != NULL)
 	{
 		memo_iterator i;

@@ -43,9 +43,12 @@ _PG_init(void)
 {
 	define_settings();
 	lockfence_state_init();
+	lockfence_timeline_init();
 	lockfence_mark_init();
 	lockfence_holder_init();
+	lockfence_durable_init();
 	lockfence_trigarg_init();
+	lockfence_validator_init();
 	lockfence_guarded_init();
 	lockfence_stats_init();
 	lockfence_refusals_init();

@@ -5,10 +5,12 @@
 #ifndef LOCKFENCE_H
 #define LOCKFENCE_H
 
+#include "access/xlogdefs.h"
 #include "datatype/timestamp.h"
 #include "executor/tuptable.h"
 #include "fmgr.h"
 #include "port/atomics.h"
+#include "storage/buf.h"
 #include "storage/itemptr.h"
 #include "storage/lock.h"
 #include "utils/guc.h"
@@ -39,6 +41,14 @@ typedef struct FencedWrite
 	bool		advisory;		/* report instead of refusing */
 } FencedWrite;
 
+/* A resource of this database as it is looked up: one hash serves lock and cache. */
+typedef struct ResourceKey
+{
+	const char *name;
+	uint64		hash;
+	LOCKTAG		tag;			/* of its lock */
+} ResourceKey;
+
 /* One question to the fence: may this token write to this resource? */
 typedef struct FenceCheck
 {
@@ -47,14 +57,15 @@ typedef struct FenceCheck
 	FenceToken	stored;			/* token in the row, stands in for a missing
 								 * mark; 0: none */
 	bool		single_use;		/* equal is stale too */
-	Oid			validator;		/* asked before an advance; InvalidOid: nobody */
+	Oid			validator;		/* asked before an advance; InvalidOid: the
+								 * default one, if there is one */
 } FenceCheck;
 
 /* What this transaction holds for a resource: an entry of its memo. */
 typedef struct HeldToken
 {
 	FenceToken	token;			/* accepted; 0: nothing held */
-	bool		advanced;		/* the mark is this transaction's own */
+	bool		advanced;		/* above all that stood before */
 	bool		locked;			/* by a heavyweight lock, not a tuple lock */
 } HeldToken;
 
@@ -70,16 +81,46 @@ extern void lockfence_require_token(FunctionCallInfo fcinfo, int argno);
 extern char *lockfence_require_resource(FunctionCallInfo fcinfo, int argno);
 
 /* state.c: what holds for every resource at once */
+typedef struct RecordedTimeline
+{
+	bool		found;
+	bool		other_system;	/* by another cluster */
+	bool		uncommitted;	/* by this transaction */
+	TimeLineID	timeline;
+	ItemPointerData tid;
+} RecordedTimeline;
+
 extern int	lockfence_state_epoch(void);
+extern FenceToken lockfence_state_minimum(void);
 extern FenceToken lockfence_state_floor(void);
+extern RecordedTimeline lockfence_state_timeline(void);
+extern bool lockfence_state_try_timeline(const RecordedTimeline *recorded,
+										 TimeLineID timeline);
+extern RecordedTimeline lockfence_state_set_timeline(TimeLineID timeline);
+extern void lockfence_state_forget(void);
 extern void lockfence_state_init(void);
+
+/* timeline.c: the gate, shut when the database's history went back */
+extern bool lockfence_gate_is_open;
+extern bool lockfence_try_gate(const FencedWrite *write);
+extern bool lockfence_gate_is_sealed(void);
+extern void lockfence_forget_gate(void);
+extern void lockfence_timeline_init(void);
+
+/* May anything be written at all?  Refuses it if not. */
+static inline bool
+lockfence_pass_gate(const FencedWrite *write)
+{
+	return likely(lockfence_gate_is_open) || lockfence_try_gate(write);
+}
 
 /* mark.c: the mark of one resource */
 typedef struct MarkScan
 {
-	const char *resource;
+	const ResourceKey *resource;
 	Relation	rel;
-	struct SysScanDescData *scan;
+	struct SysScanDescData *scan;	/* NULL: read without the index */
+	TupleTableSlot *slot;		/* the version that was read, pinned */
 	struct SnapshotData *dirty;
 	bool		found;			/* a mark, committed or of this transaction */
 	bool		own;			/* ... of this transaction */
@@ -94,7 +135,7 @@ typedef struct MarkScan
 extern Oid	lockfence_relation_oid(const char *name);
 extern Oid	lockfence_mark_relid(void);
 extern bool lockfence_mark_is_guarded(const MarkScan *scan);
-extern void lockfence_mark_begin(MarkScan *scan, const char *resource);
+extern void lockfence_mark_begin(MarkScan *scan, const ResourceKey *resource);
 extern bool lockfence_mark_unchanged(MarkScan *scan);
 extern bool lockfence_mark_lock_tuple(MarkScan *scan);
 extern List *lockfence_mark_lockers(MarkScan *scan);
@@ -104,13 +145,25 @@ extern void lockfence_mark_end(MarkScan *scan);
 extern FenceToken lockfence_mark_peek(const char *resource);
 extern void lockfence_mark_init(void);
 
+/* hint.c: where this backend saw marks last */
+extern bool lockfence_hint_find(const ResourceKey *resource, ItemPointer tid,
+								Buffer *buffer);
+extern void lockfence_hint_put(const ResourceKey *resource, ItemPointer tid,
+							   Buffer buffer);
+
+/* durable.c: commits that must not be lost */
+extern void lockfence_commit_durably(void);
+extern void lockfence_durable_init(void);
+
 /* holder.c: what this transaction has presented */
 extern FenceToken lockfence_ambient_token(void);
 extern void lockfence_set_ambient_token(FenceToken token);
 extern const HeldToken *lockfence_held_token(const char *resource);
+extern bool lockfence_holds_token(FenceToken token);
 extern void lockfence_remember_token(const char *resource, HeldToken held);
 extern void lockfence_forget_token(const char *resource);
 extern int	lockfence_held_locks(void);
+extern uint64 lockfence_held_version(void);
 extern void lockfence_remember_row(Oid relid, ItemPointer tid, FenceToken token);
 extern bool lockfence_row_moves_out(Oid relid, ItemPointer tid, FenceToken *token);
 extern bool lockfence_row_moves_in_unprotected(Oid relid);
@@ -124,15 +177,21 @@ extern bool lockfence_check_and_advance(const FenceCheck *check,
 extern bool lockfence_raise_mark(const char *resource, FenceToken token,
 								 FenceToken *before);
 
+/* validator.c: asking whether a token was granted */
+extern void lockfence_validator_init(void);
+extern bool lockfence_has_validator(const FenceCheck *check);
+extern bool lockfence_ask_validator(const FenceCheck *check);
+extern bool lockfence_vouch_for(const FencedWrite *write, FenceToken token);
+extern void lockfence_count_open(void);
+
 /* contend.c: the resource lock, and waiting for those in the way of an advance */
-extern void lockfence_set_resource_tag(LOCKTAG *tag, const char *resource);
-extern void lockfence_lock_shared(const LOCKTAG *tag);
-extern void lockfence_lock_exclusive(const LOCKTAG *tag);
-extern bool lockfence_claim_exclusive(const LOCKTAG *tag, const FenceCheck *check,
-									  MarkScan *scan);
-extern bool lockfence_try_lock_exclusive(const LOCKTAG *tag);
-extern void lockfence_unlock_shared(const LOCKTAG *tag);
-extern void lockfence_unlock_exclusive(const LOCKTAG *tag);
+extern void lockfence_set_resource_key(ResourceKey *key, const char *resource);
+extern void lockfence_lock_shared(const ResourceKey *resource);
+extern void lockfence_lock_exclusive(const ResourceKey *resource);
+extern bool lockfence_claim_exclusive(const FenceCheck *check, MarkScan *scan);
+extern bool lockfence_try_lock_exclusive(const ResourceKey *resource);
+extern void lockfence_unlock_shared(const ResourceKey *resource);
+extern void lockfence_unlock_exclusive(const ResourceKey *resource);
 extern void lockfence_settle_lockers(List *lockers, const FenceCheck *check);
 extern void lockfence_wait_for_change(TransactionId xid, FenceToken pending,
 									  const FenceCheck *check);
@@ -155,6 +214,7 @@ typedef struct TemplatePart
 {
 	char	   *literal;		/* text; NULL: the value of a column */
 	AttrNumber	attno;
+	Oid			type;			/* of the column */
 	FmgrInfo	output;
 } TemplatePart;
 
@@ -175,16 +235,28 @@ typedef struct Fence
 	int			nparts;
 	TemplatePart *parts;
 	bool		constant;		/* the template has no placeholder */
+	AttrNumber	key_attno;		/* its only placeholder, if that is passed by
+								 * value; else 0 */
+	AttrNumber	last_attno;		/* the last column that the fence reads */
 	bool		pin_settings;	/* a value's text depends on session settings */
 } Fence;
 
 extern const Fence *lockfence_trigger_fence(FunctionCallInfo fcinfo);
 extern Relation lockfence_open_table(Oid relid, LOCKMODE mode);
 extern const Fence *lockfence_relation_fence(Relation rel);
+extern FenceCheck lockfence_fence_check(const Fence *fence, Relation rel,
+										const char *resource);
+extern void lockfence_require_trigger(FunctionCallInfo fcinfo);
 extern void lockfence_trigarg_init(void);
+extern void lockfence_refuse_setting(const char *argument, const char *detail);
+
+/* streak.c: rows in a row */
+extern bool lockfence_streak_goes_on(const Fence *fence, Datum value,
+									 FenceToken shown, FenceToken *accepted);
+extern void lockfence_streak_begin(const Fence *fence, Datum value,
+								   FenceToken shown, FenceToken accepted);
 
 /* template.c: resource names */
-extern void lockfence_refuse_setting(const char *argument, const char *detail);
 extern AttrNumber lockfence_resolve_column(Relation rel, const char *column);
 extern void lockfence_split_template(Fence *fence, const char *template);
 extern void lockfence_resolve_template(Fence *fence, Relation rel);
@@ -219,11 +291,15 @@ extern void lockfence_refuse_invalid(const FencedWrite *write, bool isnull,
 									 FenceToken token);
 extern void lockfence_refuse_unknown_epoch(const FencedWrite *write,
 										   FenceToken token, int epoch);
+extern void lockfence_refuse_sealed(const FencedWrite *write, const char *detail);
 extern void lockfence_refuse_conflicting(const FencedWrite *write,
 										 FenceToken token, const char *token_source,
 										 FenceToken other, const char *other_source);
 extern void lockfence_refuse_unvalidated(const FencedWrite *write,
 										 FenceToken token, Oid validator);
+extern void lockfence_refuse_unvouched(const FencedWrite *write, FenceToken token);
+extern void lockfence_refuse_unavailable(const FencedWrite *write, FenceToken token,
+										 const ErrorData *error);
 extern void lockfence_refuse_truncate(const FencedWrite *write);
 
 /* shmem.c: shared memory, in pieces */
@@ -232,7 +308,8 @@ typedef enum LockfencePiece
 	LOCKFENCE_SHARED_VERSION,	/* the first */
 	LOCKFENCE_SHARED_STATS,
 	LOCKFENCE_SHARED_REFUSALS,
-	LOCKFENCE_SHARED_CACHE
+	LOCKFENCE_SHARED_CACHE,
+	LOCKFENCE_SHARED_BREAKER
 } LockfencePiece;
 
 extern Size lockfence_version_size(void);
@@ -241,12 +318,16 @@ extern GucContext lockfence_size_context(void);
 extern void *lockfence_shared_memory(LockfencePiece piece);
 extern void lockfence_shmem_init(void);
 
+/* lend.c: what lockfence_validate borrows */
+extern Size lockfence_breaker_size(void);
+extern void lockfence_breaker_init_memory(void *memory);
+
 /* cache.c: committed marks, in shared memory */
 extern uint64 lockfence_cache_generation(void);
-extern FenceToken lockfence_cache_find(const char *resource);
-extern void lockfence_cache_put(const char *resource, FenceToken token,
+extern FenceToken lockfence_cache_find(const ResourceKey *resource);
+extern void lockfence_cache_put(const ResourceKey *resource, FenceToken token,
 								uint64 generation);
-extern void lockfence_cache_drop(const char *resource);
+extern void lockfence_cache_drop(const ResourceKey *resource);
 extern void lockfence_cache_flush(void);
 extern void lockfence_cache_init(void);
 extern Size lockfence_cache_size(void);
@@ -271,6 +352,10 @@ typedef enum LockfenceCounter
 	LOCKFENCE_PREEMPTED,		/* holders ended for an advance */
 	LOCKFENCE_VALIDATOR_CALLS,
 	LOCKFENCE_VALIDATOR_FAILURES,
+	LOCKFENCE_NCOUNTERS_1_0,	/* those of _stats() in 1.0 */
+	LOCKFENCE_SEALED = LOCKFENCE_NCOUNTERS_1_0, /* LF005 */
+	LOCKFENCE_UNAVAILABLE,		/* LF008 */
+	LOCKFENCE_VALIDATOR_OPEN,	/* a yes, for want of somebody to ask */
 	LOCKFENCE_NCOUNTERS
 } LockfenceCounter;
 
@@ -318,8 +403,10 @@ extern void lockfence_forget_refusals(void);
 #define ERRCODE_MISSING_FENCE_TOKEN		LOCKFENCE_ERRCODE('2')
 #define ERRCODE_INVALID_FENCE_TOKEN		LOCKFENCE_ERRCODE('3')
 #define ERRCODE_UNKNOWN_FENCE_EPOCH		LOCKFENCE_ERRCODE('4')
+#define ERRCODE_FENCE_SEALED			LOCKFENCE_ERRCODE('5')
 #define ERRCODE_CONFLICTING_FENCE_TOKENS LOCKFENCE_ERRCODE('6')
 #define ERRCODE_FENCE_TOKEN_REFUSED		LOCKFENCE_ERRCODE('7')
+#define ERRCODE_FENCE_VALIDATOR_UNAVAILABLE LOCKFENCE_ERRCODE('8')
 #define ERRCODE_UNFENCEABLE_OPERATION	LOCKFENCE_ERRCODE('9')
 
 #endif							/* LOCKFENCE_H */

@@ -6,11 +6,17 @@
  * own, which may be older than the newest mark.  The scan stays open, and
  * with it a pin on the tuple's page, so that after taking the resource's lock
  * the reader can ask cheaply whether the very version that it read is still
- * the mark (lockfence_mark_unchanged) instead of reading twice.
+ * the mark (lockfence_mark_unchanged) instead of reading twice.  Where the
+ * backend knows which page it was on, the index is not asked (hint.c).
  *
  * An unlocked read can miss a mark that is being moved to another page, so
  * "no mark" counts only when read under the resource's exclusive lock, which
  * every writer of a mark holds while it writes.
+ *
+ * A mark that is lost looks like a resource that never had one, so "no mark"
+ * also has to mean that the index knows of none: an entry whose row is not there
+ * is damage, and an error.  The scan keeps the entry's page pinned, so that
+ * VACUUM, which removes entries before rows, cannot have come in between.
  *
  * Access is direct, as the extension: neither the caller's privileges nor
  * row-level security come between the fence and its marks.
@@ -19,6 +25,7 @@
 
 #include "access/genam.h"
 #include "access/heapam.h"
+#include "access/htup_details.h"
 #include "access/multixact.h"
 #include "access/relscan.h"
 #include "access/table.h"
@@ -26,9 +33,10 @@
 #include "access/xact.h"
 #include "catalog/indexing.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_index.h"
 #include "commands/trigger.h"
-#include "lockfence.h"
 #include "miscadmin.h"
+#include "storage/bufmgr.h"
 #include "storage/lmgr.h"
 #include "storage/procarray.h"
 #include "utils/builtins.h"
@@ -36,7 +44,11 @@
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
+#include "utils/syscache.h"
 #include "utils/timestamp.h"
+
+#include "compat.h"
+#include "lockfence.h"
 
 /* columns of lockfence.mark */
 #define MARK_ATTNO_TOKEN		1
@@ -84,6 +96,25 @@ lockfence_relation_oid(const char *name)
 	return relid;
 }
 
+/* Is every mark sure to be found by this index? */
+static bool
+index_is_whole(Oid index, Oid relid)
+{
+	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
+	Form_pg_index form;
+	bool		whole;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	form = (Form_pg_index) GETSTRUCT(tuple);
+	whole = form->indrelid == relid && form->indisunique && form->indisvalid &&
+		form->indisready && form->indislive && form->indnkeyatts == 1 &&
+		form->indkey.values[0] == MARK_ATTNO_RESOURCE &&
+		heap_attisnull(tuple, Anum_pg_index_indpred, NULL);
+	ReleaseSysCache(tuple);
+	return whole;
+}
+
 /* Look the table of marks and its index up, unless we know them. */
 static void
 find_mark_relation(void)
@@ -91,8 +122,16 @@ find_mark_relation(void)
 	if (!OidIsValid(mark_relid) || !OidIsValid(mark_index))
 	{
 		Oid			relid = lockfence_relation_oid("mark");
+		Oid			index = lockfence_relation_oid("mark_pkey");
 
-		mark_index = lockfence_relation_oid("mark_pkey");
+		if (!index_is_whole(index, relid))
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("index \"%s.mark_pkey\" cannot be relied on", LOCKFENCE_SCHEMA),
+					 errdetail("It is not valid, or does not have every resource of \"%s.mark\". A fence cannot decide without it, and lets no write pass.",
+							   LOCKFENCE_SCHEMA),
+					 errhint("Use REINDEX to make it valid, or restore the primary key on the column resource.")));
+		mark_index = index;
 		mark_relid = relid;
 	}
 }
@@ -119,30 +158,109 @@ lockfence_mark_is_guarded(const MarkScan *scan)
 	return false;
 }
 
-/* Open the mark table and begin to scan it for one resource. */
+/* Open the table of marks. */
+static void
+open_marks(MarkScan *scan)
+{
+	find_mark_relation();
+	scan->rel = table_open(mark_relid, AccessShareLock);
+	/* until it was locked, REINDEX CONCURRENTLY could replace its index */
+	find_mark_relation();
+}
+
+/* Begin to scan the marks for one resource. */
 static void
 begin_scan(MarkScan *scan, Snapshot snapshot)
 {
 	ScanKeyData key;
 
-	find_mark_relation();
-	scan->rel = table_open(mark_relid, AccessShareLock);
-	/* until it was locked, REINDEX CONCURRENTLY could replace its index */
-	find_mark_relation();
-
 	ScanKeyInit(&key, MARK_ATTNO_RESOURCE, BTEqualStrategyNumber, F_TEXTEQ,
-				CStringGetTextDatum(scan->resource));
+				CStringGetTextDatum(scan->resource->name));
 	scan->scan = systable_beginscan(scan->rel, mark_index, true, snapshot, 1, &key);
+	scan->slot = scan->scan->slot;
 }
 
-/* The token in a version of a mark. */
+/* The error for a mark that cannot be read. */
+static void
+report_damage(const MarkScan *scan)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("the mark of resource \"%s\" is damaged", scan->resource->name),
+			 errdetail("The index of table \"%s\" knows of it, and its row is lost or says something else. The fence cannot decide, and lets no write pass.",
+					   RelationGetRelationName(scan->rel)),
+			 errhint("Look at lockfence's documentation of operations, section \"damaged marks\", before you repair anything."),
+			 errtable(scan->rel)));
+}
+
+/* Is there a row, visible or not, to which an index entry may point? */
+static bool
+row_is_there(Relation rel, ItemPointer tid)
+{
+	Buffer		buffer = ReadBuffer(rel, ItemPointerGetBlockNumber(tid));
+	OffsetNumber item = ItemPointerGetOffsetNumber(tid);
+	bool		there = false;
+	Page		page;
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	page = BufferGetPage(buffer);
+	if (!PageIsNew(page) && item <= PageGetMaxOffsetNumber(page))
+	{
+		ItemId		id = PageGetItemId(page, item);
+
+		there = ItemIdIsUsed(id) &&
+			(!ItemIdIsNormal(id) ||
+			 ((HeapTupleHeader) PageGetItem(page, id))->t_hoff >= SizeofHeapTupleHeader);
+	}
+	UnlockReleaseBuffer(buffer);
+	return there;
+}
+
+/*
+ * The next version that the scan's snapshot sees, or NULL.  As
+ * systable_getnext(), but for a look at each entry that leads to none.
+ */
+static HeapTuple
+next_version(MarkScan *scan)
+{
+	IndexScanDesc index = scan->scan->iscan;
+	TupleTableSlot *slot = scan->scan->slot;
+
+	/* under ignore_system_indexes */
+	if (index == NULL)
+		return systable_getnext(scan->scan);
+
+	while (index->xs_heap_continue || index_getnext_tid(index, ForwardScanDirection) != NULL)
+	{
+		if (index_fetch_heap(index, slot))
+			return ExecFetchSlotHeapTuple(slot, false, NULL);
+		if (!row_is_there(scan->rel, &index->xs_heaptid))
+			report_damage(scan);
+	}
+	return NULL;
+}
+
+/* The token in a version of a mark, which must be the resource's and a token. */
 static FenceToken
 version_token(MarkScan *scan, HeapTuple tuple)
 {
-	bool		isnull;
+	TupleDesc	desc = RelationGetDescr(scan->rel);
+	const char *name = scan->resource->name;
+	Datum		token;
+	Datum		resource;
+	bool		no_token;
+	bool		no_resource;
+	text	   *known;
 
-	return DatumGetInt64(heap_getattr(tuple, MARK_ATTNO_TOKEN,
-									  RelationGetDescr(scan->rel), &isnull));
+	token = heap_getattr(tuple, MARK_ATTNO_TOKEN, desc, &no_token);
+	resource = heap_getattr(tuple, MARK_ATTNO_RESOURCE, desc, &no_resource);
+	if (no_token || no_resource || DatumGetInt64(token) <= 0)
+		report_damage(scan);
+	known = DatumGetTextPP(resource);
+	if (VARSIZE_ANY_EXHDR(known) != strlen(name) ||
+		memcmp(VARDATA_ANY(known), name, strlen(name)) != 0)
+		report_damage(scan);
+	return DatumGetInt64(token);
 }
 
 /* Is this the transaction that wrote the tuple? */
@@ -175,27 +293,122 @@ note_version(MarkScan *scan, HeapTuple tuple)
 		HeapTupleHeaderGetCmin(tuple->t_data) >= GetCurrentCommandId(false);
 }
 
+/* Does a version bear the resource's name? */
+static bool
+version_is_of(MarkScan *scan, HeapTuple tuple)
+{
+	const char *name = scan->resource->name;
+	bool		isnull;
+	Datum		value = heap_getattr(tuple, MARK_ATTNO_RESOURCE,
+									 RelationGetDescr(scan->rel), &isnull);
+	struct varlena *text = (struct varlena *) DatumGetPointer(value);
+
+	return !isnull && !VARATT_IS_COMPRESSED(text) && !VARATT_IS_EXTERNAL(text) &&
+		VARSIZE_ANY_EXHDR(text) == strlen(name) &&
+		memcmp(VARDATA_ANY(text), name, strlen(name)) == 0;
+}
+
+/* The page's item as a tuple, if it is one that the snapshot shows. */
+static bool
+fetch_visible(MarkScan *scan, Buffer buffer, HeapTuple tuple)
+{
+	Page		page = BufferGetPage(buffer);
+	OffsetNumber offset = ItemPointerGetOffsetNumber(&tuple->t_self);
+	ItemId		item;
+
+	if (offset > PageGetMaxOffsetNumber(page))
+		return false;
+	item = PageGetItemId(page, offset);
+	if (!ItemIdIsNormal(item))
+		return false;
+	tuple->t_data = (HeapTupleHeader) PageGetItem(page, item);
+	tuple->t_len = ItemIdGetLength(item);
+	tuple->t_tableOid = RelationGetRelid(scan->rel);
+	return HeapTupleSatisfiesVisibility(tuple, scan->dirty, buffer);
+}
+
+/* Keep a version in a slot, which takes over its buffer's pin. */
+static void
+store_version(MarkScan *scan, HeapTuple tuple, Buffer buffer)
+{
+	HeapTuple	kept;
+
+	scan->slot = MakeSingleTupleTableSlot(RelationGetDescr(scan->rel),
+										  &TTSOpsBufferHeapTuple);
+	kept = &((BufferHeapTupleTableSlot *) scan->slot)->base.tupdata;
+	*kept = *tuple;
+	ExecStorePinnedBufferHeapTuple(kept, scan->slot, buffer);
+}
+
 /*
- * Read the mark of a resource and keep the scan open.  Where another
- * transaction is changing it, go on to the version which that one wrote.
+ * Read the mark from where this backend saw it last; false if it is not there,
+ * or if somebody is changing it: that one's version may be anywhere.
  */
-void
-lockfence_mark_begin(MarkScan *scan, const char *resource)
+static bool
+read_hinted(MarkScan *scan)
+{
+	HeapTupleData tuple;
+	Buffer		buffer;
+	bool		visible;
+
+	if (!lockfence_hint_find(scan->resource, &tuple.t_self, &buffer) ||
+		!lockfence_read_recent_buffer(scan->rel, ItemPointerGetBlockNumber(&tuple.t_self),
+									  buffer))
+		return false;
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	visible = fetch_visible(scan, buffer, &tuple);
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	if (!visible || TransactionIdIsValid(scan->dirty->xmin) ||
+		TransactionIdIsValid(scan->dirty->xmax) || !version_is_of(scan, &tuple))
+	{
+		ReleaseBuffer(buffer);
+		return false;
+	}
+	note_version(scan, &tuple);
+	store_version(scan, &tuple, buffer);
+	return true;
+}
+
+/* The buffer that the version which was read is pinned in. */
+static Buffer
+version_buffer(MarkScan *scan)
+{
+	return ((BufferHeapTupleTableSlot *) scan->slot)->buffer;
+}
+
+/*
+ * Read the mark by the index.  Where another transaction is changing it, go on
+ * to the version which that one wrote.
+ */
+static void
+read_indexed(MarkScan *scan)
 {
 	HeapTuple	tuple;
 
+	begin_scan(scan, scan->dirty);
+	while (HeapTupleIsValid(tuple = next_version(scan)))
+	{
+		note_version(scan, tuple);
+		if (!TransactionIdIsValid(scan->changing))
+		{
+			lockfence_hint_put(scan->resource, &scan->tid, version_buffer(scan));
+			break;
+		}
+	}
+}
+
+/* Read the mark of a resource, and keep the version that was read pinned. */
+void
+lockfence_mark_begin(MarkScan *scan, const ResourceKey *resource)
+{
 	memset(scan, 0, sizeof(*scan));
 	scan->resource = resource;
 	scan->generation = lockfence_cache_generation();
 	scan->dirty = palloc(sizeof(SnapshotData));
 	InitDirtySnapshot(*scan->dirty);
-	begin_scan(scan, scan->dirty);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan->scan)))
-	{
-		note_version(scan, tuple);
-		if (!TransactionIdIsValid(scan->changing))
-			break;
-	}
+	open_marks(scan);
+	if (!read_hinted(scan))
+		read_indexed(scan);
 }
 
 /*
@@ -206,7 +419,7 @@ bool
 lockfence_mark_unchanged(MarkScan *scan)
 {
 	Assert(scan->found);
-	return table_tuple_satisfies_snapshot(scan->rel, scan->scan->slot, scan->dirty) &&
+	return table_tuple_satisfies_snapshot(scan->rel, scan->slot, scan->dirty) &&
 		!TransactionIdIsValid(scan->dirty->xmin) &&
 		!TransactionIdIsValid(scan->dirty->xmax);
 }
@@ -251,7 +464,7 @@ add_locker(List *lockers, TransactionId xid)
 List *
 lockfence_mark_lockers(MarkScan *scan)
 {
-	HeapTuple	tuple = ExecFetchSlotHeapTuple(scan->scan->slot, false, NULL);
+	HeapTuple	tuple = ExecFetchSlotHeapTuple(scan->slot, false, NULL);
 	uint16		infomask = tuple->t_data->t_infomask;
 	TransactionId xmax = HeapTupleHeaderGetRawXmax(tuple->t_data);
 	MultiXactMember *members;
@@ -283,7 +496,7 @@ form_mark(MarkScan *scan, FenceToken token)
 		isnull[i] = i >= MARK_NATTS;
 	values[MARK_ATTNO_TOKEN - 1] = Int64GetDatum(token);
 	values[MARK_ATTNO_ADVANCED_AT - 1] = TimestampTzGetDatum(GetCurrentTransactionStartTimestamp());
-	values[MARK_ATTNO_RESOURCE - 1] = CStringGetTextDatum(scan->resource);
+	values[MARK_ATTNO_RESOURCE - 1] = CStringGetTextDatum(scan->resource->name);
 	return heap_form_tuple(RelationGetDescr(scan->rel), values, isnull);
 }
 
@@ -306,6 +519,10 @@ lockfence_mark_write(MarkScan *scan, FenceToken token)
 		CatalogTupleUpdate(rel, &scan->tid, tuple);
 	else
 		CatalogTupleInsert(rel, tuple);
+	/* most often the new version is beside the old one */
+	if (scan->found && ItemPointerGetBlockNumber(&tuple->t_self) ==
+		ItemPointerGetBlockNumber(&scan->tid))
+		lockfence_hint_put(scan->resource, &tuple->t_self, version_buffer(scan));
 	heap_freetuple(tuple);
 	table_close(rel, NoLock);
 }
@@ -323,11 +540,14 @@ lockfence_mark_remove(MarkScan *scan)
 	table_close(rel, NoLock);
 }
 
-/* End the scan; the lock on the table stays to the end of the transaction. */
+/* End the reading; the lock on the table stays to the end of the transaction. */
 void
 lockfence_mark_end(MarkScan *scan)
 {
-	systable_endscan(scan->scan);
+	if (scan->scan != NULL)
+		systable_endscan(scan->scan);
+	else
+		ExecDropSingleTupleTableSlot(scan->slot);
 	pfree(scan->dirty);
 	table_close(scan->rel, NoLock);
 }
@@ -337,10 +557,13 @@ FenceToken
 lockfence_mark_peek(const char *resource)
 {
 	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
-	MarkScan	scan = {.resource = resource};
+	ResourceKey key;
+	MarkScan	scan = {.resource = &key};
 	FenceToken	token = 0;
 	HeapTuple	tuple;
 
+	lockfence_set_resource_key(&key, resource);
+	open_marks(&scan);
 	begin_scan(&scan, snapshot);
 	tuple = systable_getnext(scan.scan);
 	if (HeapTupleIsValid(tuple))

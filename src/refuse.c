@@ -30,9 +30,9 @@ row_name(Relation rel, TupleTableSlot *row)
 	bool		isnull[INDEX_MAX_KEYS];
 	char	   *key;
 
-	list_free(RelationGetIndexList(rel));	/* fills in rd_pkindex */
 	if (row == NULL)
 		return table;
+	list_free(RelationGetIndexList(rel));	/* fills in rd_pkindex */
 	if (!OidIsValid(rel->rd_pkindex))
 		return psprintf("a row of %s", table);
 
@@ -184,6 +184,21 @@ lockfence_refuse_unknown_epoch(const FencedWrite *write, FenceToken token, int e
 			 report_table(write), report_advisory(write)));
 }
 
+/* LF005: the database's history went back, and marks with it. */
+void
+lockfence_refuse_sealed(const FencedWrite *write, const char *detail)
+{
+	record(write, LOCKFENCE_SEALED, ERRCODE_FENCE_SEALED, 0, 0);
+	ereport(refusal_level(write),
+			(errcode(ERRCODE_FENCE_SEALED),
+			 errmsg("the fence is sealed: no write for resource \"%s\" is accepted",
+					resource_name(write)),
+			 errdetail("%s Marks that were accepted after that may be gone, and with them what keeps outdated holders out.",
+					   detail),
+			 errhint("Have an administrator call lockfence.reopen(floor, reason), with a token above every one that was issued so far."),
+			 report_table(write), report_advisory(write)));
+}
+
 /* LF006: one write, two tokens, and no way to tell which holder it is. */
 void
 lockfence_refuse_conflicting(const FencedWrite *write,
@@ -215,6 +230,35 @@ lockfence_refuse_unvalidated(const FencedWrite *write, FenceToken token,
 			 errdetail("Function \"%s\" did not confirm token %s.",
 					   get_func_name(validator), lockfence_token_text(token)),
 			 errhint("The lock service does not know this grant as current. Acquire the lock again and present its new token."),
+			 report_table(write), report_advisory(write)));
+}
+
+/* LF007: nobody was asked about a token that would raise the mark in a row. */
+void
+lockfence_refuse_unvouched(const FencedWrite *write, FenceToken token)
+{
+	record(write, LOCKFENCE_UNVALIDATED, ERRCODE_FENCE_TOKEN_REFUSED, token, 0);
+	ereport(refusal_level(write),
+			(errcode(ERRCODE_FENCE_TOKEN_REFUSED),
+			 errmsg("fencing token for resource \"%s\" has not been validated",
+					resource_name(write)),
+			 errdetail("Token %s would raise the mark in the row, and this transaction has presented it for no named resource.",
+					   lockfence_token_text(token)),
+			 errhint("Call lockfence.present(resource, token) with the name of the lock first in this transaction: it asks lockfence.validator."),
+			 report_table(write), report_advisory(write)));
+}
+
+/* LF008: the validator could not ask whoever knows, as its error says. */
+void
+lockfence_refuse_unavailable(const FencedWrite *write, FenceToken token,
+							 const ErrorData *error)
+{
+	record(write, LOCKFENCE_UNAVAILABLE, ERRCODE_FENCE_VALIDATOR_UNAVAILABLE, token, 0);
+	ereport(refusal_level(write),
+			(errcode(ERRCODE_FENCE_VALIDATOR_UNAVAILABLE),
+			 errmsg_internal("%s", error->message),
+			 error->detail ? errdetail_internal("%s", error->detail) : 0,
+			 error->hint ? errhint("%s", error->hint) : 0,
 			 report_table(write), report_advisory(write)));
 }
 

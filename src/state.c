@@ -1,26 +1,38 @@
 /*
  * state.c
- *		What holds for every resource at once: the epoch and the floor.
+ *		What holds for every resource at once: the epoch, the minimum, the floor,
+ *		and the timeline that the database was left on.
  *
- * Both are rows of lockfence.state and are mostly absent.  The epoch is
- * asked for on every check, so each backend caches it until the table's
+ * All are rows of lockfence.state and, but for the timeline, mostly absent.
+ * The epoch and the minimum, a token below which none is accepted any more,
+ * are asked for on every check, so each backend caches them until the table's
  * relcache entry is invalidated, which a trigger on the table sees to.  The
  * cache may lag behind a commit by the time it takes to send the message:
- * a write that passes then is concurrent with set_epoch(), and the marks
- * still keep the tokens of its resource in order.
+ * a write that passes then is concurrent with set_epoch() or reopen(), and the
+ * marks still keep the tokens of its resource in order.
  *
  * The floor stands in for marks that were folded.  It must never lag behind
  * the removal of a mark, so it is read afresh, after the mark was found to
  * be missing.
+ *
+ * The timeline's row has the system identifier of its cluster in its name, so
+ * that one which comes by pg_upgrade, or by a way unforeseen, is not taken for
+ * this cluster's own.
  */
 #include "postgres.h"
 
 #include "access/genam.h"
+#include "access/htup_details.h"
 #include "access/table.h"
+#include "access/tableam.h"
 #include "access/xact.h"
+#include "access/xlog.h"
+#include "catalog/indexing.h"
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
+#include "executor/tuptable.h"
 #include "lockfence.h"
+#include "storage/lmgr.h"
 #include "storage/sinval.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
@@ -33,25 +45,38 @@
 
 #define NO_EPOCH	(-1)
 
+#define TIMELINE_PREFIX	"timeline:"
+
 PG_FUNCTION_INFO_V1(lockfence_state_changed);
 
-static Oid	state_relid = InvalidOid;	/* of the cached epoch */
+static Oid	state_relid = InvalidOid;	/* of what is cached */
 static int	cached_epoch = NO_EPOCH;
-static bool epoch_is_cached = false;
+static FenceToken cached_minimum = 0;
+static bool is_cached = false;
 
-/* A relcache entry has changed: set the flag, do no more. */
+/* Have the epoch and the minimum read again. */
+void
+lockfence_state_forget(void)
+{
+	is_cached = false;
+}
+
+/* A relcache entry has changed: set flags, do no more. */
 static void
-forget_epoch(Datum arg, Oid relid)
+forget_relation(Datum arg, Oid relid)
 {
 	if (relid == state_relid || !OidIsValid(relid))
-		epoch_is_cached = false;
+	{
+		lockfence_state_forget();
+		lockfence_forget_gate();
+	}
 }
 
 /* Called once a backend. */
 void
 lockfence_state_init(void)
 {
-	CacheRegisterRelcacheCallback(forget_epoch, (Datum) 0);
+	CacheRegisterRelcacheCallback(forget_relation, (Datum) 0);
 }
 
 /* The committed value of a row of lockfence.state, or the given default. */
@@ -86,18 +111,33 @@ read_state(const char *name, int64 absent)
 	return value;
 }
 
+/* Have the cache say what was committed last. */
+static void
+fill_cache(void)
+{
+	AcceptInvalidationMessages();
+	while (!is_cached)
+	{
+		/* set first: a message that comes during the read must clear it again */
+		is_cached = true;
+		cached_epoch = (int) read_state("epoch", NO_EPOCH);
+		cached_minimum = read_state("minimum", 0);
+	}
+}
+
 /* The current epoch, or -1 where any epoch is accepted. */
 int
 lockfence_state_epoch(void)
 {
-	AcceptInvalidationMessages();
-	while (!epoch_is_cached)
-	{
-		/* set first: a message that comes during the read must clear it again */
-		epoch_is_cached = true;
-		cached_epoch = (int) read_state("epoch", NO_EPOCH);
-	}
+	fill_cache();
 	return cached_epoch;
+}
+
+/* The token below which none is accepted; 0: none.  Right after the epoch. */
+FenceToken
+lockfence_state_minimum(void)
+{
+	return cached_minimum;
 }
 
 /* The token that stands for the mark of a resource without one; 0: none. */
@@ -105,6 +145,132 @@ FenceToken
 lockfence_state_floor(void)
 {
 	return read_state("floor", 0);
+}
+
+/* Note the timeline that a row records, if it does; this cluster's own counts. */
+static void
+note_timeline(RecordedTimeline *recorded, Relation rel, HeapTuple tuple)
+{
+	TupleDesc	tupdesc = RelationGetDescr(rel);
+	bool		isnull;
+	char	   *name = TextDatumGetCString(heap_getattr(tuple, STATE_ATTNO_NAME,
+														tupdesc, &isnull));
+
+	if (strncmp(name, TIMELINE_PREFIX, strlen(TIMELINE_PREFIX)) != 0 ||
+		(recorded->found && !recorded->other_system))
+		return;
+	recorded->found = true;
+	recorded->other_system =
+		strcmp(name, psprintf(TIMELINE_PREFIX UINT64_FORMAT, GetSystemIdentifier())) != 0;
+	recorded->timeline = (TimeLineID) DatumGetInt64(heap_getattr(tuple, STATE_ATTNO_VALUE,
+																 tupdesc, &isnull));
+	recorded->uncommitted = TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data));
+	recorded->tid = tuple->t_self;
+}
+
+/* The timeline that is recorded, and whether it is this cluster's. */
+RecordedTimeline
+lockfence_state_timeline(void)
+{
+	RecordedTimeline recorded = {0};
+	Relation	rel;
+	Snapshot	snapshot;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	state_relid = lockfence_relation_oid("state");
+	rel = table_open(state_relid, AccessShareLock);
+	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	scan = systable_beginscan(rel, InvalidOid, false, snapshot, 0, NULL);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+		note_timeline(&recorded, rel, tuple);
+	systable_endscan(scan);
+	UnregisterSnapshot(snapshot);
+	table_close(rel, AccessShareLock);
+	return recorded;
+}
+
+/* The row that records the timeline. */
+static HeapTuple
+form_timeline(Relation rel, TimeLineID timeline)
+{
+	int			natts = RelationGetNumberOfAttributes(rel);
+	Datum	   *values = palloc0(natts * sizeof(Datum));
+	bool	   *isnull = palloc(natts * sizeof(bool));
+
+	for (int i = 0; i < natts; i++)
+		isnull[i] = i >= STATE_ATTNO_VALUE;
+	values[STATE_ATTNO_NAME - 1] =
+		CStringGetTextDatum(psprintf(TIMELINE_PREFIX UINT64_FORMAT, GetSystemIdentifier()));
+	values[STATE_ATTNO_VALUE - 1] = Int64GetDatum((int64) timeline);
+	return heap_form_tuple(RelationGetDescr(rel), values, isnull);
+}
+
+/* Lock the row that was read, if that takes no waiting and it is the last. */
+static bool
+lock_timeline(Relation rel, const RecordedTimeline *recorded)
+{
+	TupleTableSlot *slot = table_slot_create(rel, NULL);
+	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	ItemPointerData tid = recorded->tid;
+	TM_FailureData failure;
+	TM_Result	result;
+
+	result = table_tuple_lock(rel, &tid, snapshot, slot, GetCurrentCommandId(true),
+							  LockTupleExclusive, LockWaitSkip, 0, &failure);
+	UnregisterSnapshot(snapshot);
+	ExecDropSingleTupleTableSlot(slot);
+	return result == TM_Ok;
+}
+
+/*
+ * Record the timeline in place of what was read, if nobody else is at it or
+ * has been since: this must neither wait nor fail.  A row of another cluster
+ * becomes this one's.
+ */
+bool
+lockfence_state_try_timeline(const RecordedTimeline *recorded, TimeLineID timeline)
+{
+	Relation	rel;
+	bool		locked;
+
+	if (!ConditionalLockRelationOid(state_relid, RowExclusiveLock))
+		return false;
+	rel = table_open(state_relid, NoLock);
+	locked = lock_timeline(rel, recorded);
+	if (locked)
+	{
+		ItemPointerData tid = recorded->tid;
+
+		CatalogTupleUpdate(rel, &tid, form_timeline(rel, timeline));
+	}
+	table_close(rel, NoLock);
+	return locked;
+}
+
+/*
+ * Record the timeline, waiting for whoever changes the table, which the lock
+ * keeps from being changed to the end of the transaction.  Returns what was
+ * recorded.
+ */
+RecordedTimeline
+lockfence_state_set_timeline(TimeLineID timeline)
+{
+	RecordedTimeline recorded;
+	Relation	rel = table_open(lockfence_relation_oid("state"), ShareRowExclusiveLock);
+
+	recorded = lockfence_state_timeline();
+	if (!recorded.found)
+		CatalogTupleInsert(rel, form_timeline(rel, timeline));
+	else if (recorded.other_system || recorded.timeline != timeline)
+	{
+		/* a version of this very command could not be updated */
+		CommandCounterIncrement();
+		CatalogTupleUpdate(rel, &recorded.tid, form_timeline(rel, timeline));
+	}
+	CommandCounterIncrement();
+	table_close(rel, NoLock);
+	return recorded;
 }
 
 /*
@@ -116,11 +282,8 @@ lockfence_state_changed(PG_FUNCTION_ARGS)
 {
 	TriggerData *trigger = (TriggerData *) fcinfo->context;
 
-	if (!CALLED_AS_TRIGGER(fcinfo))
-		ereport(ERROR,
-				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-				 errmsg("function must be called as a trigger")));
+	lockfence_require_trigger(fcinfo);
 	CacheInvalidateRelcache(trigger->tg_relation);
-	ForceSyncCommit();
+	lockfence_commit_durably();
 	return PointerGetDatum(NULL);
 }

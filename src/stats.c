@@ -55,6 +55,7 @@ typedef struct SharedStats
 } SharedStats;
 
 PG_FUNCTION_INFO_V1(lockfence_stats_rows);
+PG_FUNCTION_INFO_V1(lockfence_stats_rows_1_1);
 PG_FUNCTION_INFO_V1(lockfence_stats_info);
 PG_FUNCTION_INFO_V1(lockfence_stats_reset);
 
@@ -258,9 +259,9 @@ lockfence_log_window(Relation rel)
 	return &local[(rel ? RelationGetRelid(rel) : 0) % LOCAL_WINDOWS];
 }
 
-/* _stats(): one row a table, of all databases */
-Datum
-lockfence_stats_rows(PG_FUNCTION_ARGS)
+/* Return one row a table, of all databases, with the first of the counters. */
+static Datum
+return_counters(FunctionCallInfo fcinfo, int ncounters)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 
@@ -279,13 +280,27 @@ lockfence_stats_rows(PG_FUNCTION_ARGS)
 			continue;
 		values[n++] = ObjectIdGetDatum((Oid) (key >> 32));
 		values[n++] = ObjectIdGetDatum((Oid) key);
-		for (int j = 0; j < LOCKFENCE_NCOUNTERS; j++)
+		for (int j = 0; j < ncounters; j++)
 			values[n++] = Int64GetDatum((int64) pg_atomic_read_u64(&slot->counters[j]));
 		values[n++] = Int64GetDatum((int64) pg_atomic_read_u64(&slot->window.suppressed));
 		values[n++] = TimestampTzGetDatum((TimestampTz) pg_atomic_read_u64(&slot->last_used));
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, isnull);
 	}
 	return (Datum) 0;
+}
+
+/* _stats() */
+Datum
+lockfence_stats_rows_1_1(PG_FUNCTION_ARGS)
+{
+	return return_counters(fcinfo, LOCKFENCE_NCOUNTERS);
+}
+
+/* _stats(), as 1.0 declared it */
+Datum
+lockfence_stats_rows(PG_FUNCTION_ARGS)
+{
+	return return_counters(fcinfo, LOCKFENCE_NCOUNTERS_1_0);
 }
 
 static int

@@ -23,17 +23,6 @@
 PG_FUNCTION_INFO_V1(lockfence_template_columns);
 PG_FUNCTION_INFO_V1(lockfence_resource_of);
 
-/* The error for an argument that says nothing valid. */
-void
-lockfence_refuse_setting(const char *argument, const char *detail)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-			 errmsg("invalid fence setting \"%s\"", argument),
-			 errdetail("%s", detail),
-			 errhint("Declare the fence again by lockfence.detach() and lockfence.attach().")));
-}
-
 /* Add a part to the template: text as it stands, or the name of a column. */
 static TemplatePart *
 add_part(Fence *fence, char *text)
@@ -59,7 +48,7 @@ placeholder_end(const char *template, const char *start)
 
 	if (end == NULL || *end == '{' || end == start)
 		lockfence_refuse_setting(psprintf("resource=%s", template),
-						"A placeholder is the name of a column in braces; a brace of the name itself is written twice.");
+								 "A placeholder is the name of a column in braces; a brace of the name itself is written twice.");
 	return end;
 }
 
@@ -83,7 +72,8 @@ lockfence_split_template(Fence *fence, const char *template)
 		{
 			const char *end = placeholder_end(template, p + 1);
 
-			add_part(fence, text.data);
+			if (text.len > 0)
+				add_part(fence, text.data);
 			add_part(fence, pnstrdup(p + 1, end - p - 1))->attno = -1;
 			fence->constant = false;
 			initStringInfo(&text);
@@ -94,7 +84,8 @@ lockfence_split_template(Fence *fence, const char *template)
 		else
 			appendStringInfoChar(&text, *p);
 	}
-	add_part(fence, text.data);
+	if (text.len > 0 || fence->nparts == 0)
+		add_part(fence, text.data);
 }
 
 /* The number of a column that the fence needs. */
@@ -144,10 +135,27 @@ output_is_fixed(Oid type)
 	}
 }
 
+/* Is a resource's name as long as it may be?  Raises an error if not. */
+static void
+check_length(const Fence *fence, int length)
+{
+	if (length == 0 || length > LOCKFENCE_MAX_RESOURCE_LEN)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("resource name must be 1 to %d bytes long",
+						LOCKFENCE_MAX_RESOURCE_LEN),
+				 errdetail("The row's values make the template \"%s\" a name of %d bytes.",
+						   fence->resource, length)));
+}
+
 /* Find the columns of the template, and how their values are printed. */
 void
 lockfence_resolve_template(Fence *fence, Relation rel)
 {
+	int			nkeys = 0;
+
+	if (fence->constant)
+		check_length(fence, strlen(fence->parts[0].literal));
 	for (int i = 0; i < fence->nparts; i++)
 	{
 		TemplatePart *part = &fence->parts[i];
@@ -160,6 +168,9 @@ lockfence_resolve_template(Fence *fence, Relation rel)
 		part->attno = lockfence_resolve_column(rel, part->literal);
 		part->literal = NULL;
 		type = TupleDescAttr(RelationGetDescr(rel), part->attno - 1)->atttypid;
+		fence->key_attno = nkeys++ == 0 && get_typbyval(type) ? part->attno : 0;
+		fence->last_attno = Max(fence->last_attno, part->attno);
+		part->type = getBaseType(type);
 		getTypeOutputInfo(type, &output, &is_varlena);
 		fmgr_info_cxt(output, &part->output, CurrentMemoryContext);
 		if (!output_is_fixed(type))
@@ -201,6 +212,22 @@ refuse_null_placeholder(Relation rel, AttrNumber attno)
 			 errtablecol(rel, attno)));
 }
 
+/* Append a column's value as its type prints it; integers need no function. */
+static void
+append_value(StringInfo name, const TemplatePart *part, Datum value)
+{
+	char		digits[MAXINT8LEN + 1];
+	const char *text = digits;
+
+	if (part->type == INT4OID)
+		pg_ltoa(DatumGetInt32(value), digits);
+	else if (part->type == INT8OID)
+		pg_lltoa(DatumGetInt64(value), digits);
+	else
+		text = OutputFunctionCall((FmgrInfo *) &part->output, value);
+	appendStringInfoString(name, text);
+}
+
 /* Fill in the template.  A value stands at its part's place. */
 static char *
 format_resource(const Fence *fence, const Datum *values)
@@ -213,19 +240,15 @@ format_resource(const Fence *fence, const Datum *values)
 	{
 		const TemplatePart *part = &fence->parts[i];
 
-		appendStringInfoString(&name, part->literal ? part->literal :
-							   OutputFunctionCall((FmgrInfo *) &part->output, values[i]));
+		if (part->literal != NULL)
+			appendStringInfoString(&name, part->literal);
+		else
+			append_value(&name, part, values[i]);
 	}
 	if (fence->pin_settings)
 		AtEOXact_GUC(true, level);
 
-	if (name.len == 0 || name.len > LOCKFENCE_MAX_RESOURCE_LEN)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("resource name must be 1 to %d bytes long",
-						LOCKFENCE_MAX_RESOURCE_LEN),
-				 errdetail("The row's values make the template \"%s\" a name of %d bytes.",
-						   fence->resource, name.len)));
+	check_length(fence, name.len);
 	return name.data;
 }
 
@@ -287,8 +310,8 @@ lockfence_values_resource(const Fence *fence, const Datum *values, const bool *m
 char *
 lockfence_constant_resource(const Fence *fence)
 {
-	Assert(fence->constant);
-	return format_resource(fence, NULL);
+	Assert(fence->constant && fence->nparts == 1);
+	return fence->parts[0].literal;
 }
 
 /* Do both rows, to the byte, name the same resource? */

@@ -9,8 +9,10 @@
  * does not know its resource lets no write pass.
  *
  * Parsed fences are cached a backend, by trigger.  An invalidation only sets
- * a flag; a stale fence is parsed again at its next use.  The old one is
- * handed to the transaction's memory, as a guard further up may still use it.
+ * a flag; a stale fence is parsed again at its next use.  Before the next one
+ * is parsed, all that are stale are dropped, since the trigger of a fence may be
+ * gone for good.  They are handed to the transaction's memory, as a guard
+ * further up may still use them.
  */
 #include "postgres.h"
 
@@ -38,17 +40,20 @@ typedef struct CachedFence
 	Fence	   *fence;
 } CachedFence;
 
-/* What a trigger's FmgrInfo remembers of its last call. */
-typedef struct CallCache
+/* The fence that was asked for last. */
+typedef struct LastFence
 {
-	uint64		generation;
+	Oid			trigger;
+	uint64		generation;		/* 0: none yet */
 	const Fence *fence;
-} CallCache;
+} LastFence;
 
 PG_FUNCTION_INFO_V1(lockfence_fence_settings);
 
 static HTAB *fences = NULL;
 static uint64 generation = 1;	/* changes when any cached fence turns stale */
+static uint64 swept = 1;		/* the generation up to which they are dropped */
+static LastFence last_fence;
 
 /* A relcache entry has changed: flag the fences of that relation. */
 static void
@@ -77,6 +82,17 @@ lockfence_trigarg_init(void)
 	CacheRegisterRelcacheCallback(flag_stale, (Datum) 0);
 }
 
+/* The error for an argument that says nothing valid. */
+void
+lockfence_refuse_setting(const char *argument, const char *detail)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("invalid fence setting \"%s\"", argument),
+			 errdetail("%s", detail),
+			 errhint("Declare the fence again by lockfence.detach() and lockfence.attach().")));
+}
+
 /* Which of two words is it?  True for the second. */
 static bool
 second_word(const char *argument, const char *value,
@@ -84,7 +100,7 @@ second_word(const char *argument, const char *value,
 {
 	if (strcmp(value, first) != 0 && strcmp(value, second) != 0)
 		lockfence_refuse_setting(argument, psprintf("It must be \"%s\" or \"%s\".",
-										   first, second));
+													first, second));
 	return strcmp(value, second) == 0;
 }
 
@@ -171,6 +187,7 @@ parse_fence(Relation rel, const Trigger *trigger)
 	if (fence->token_column)
 	{
 		fence->token_attno = lockfence_resolve_column(rel, fence->token_column);
+		fence->last_attno = Max(fence->last_attno, fence->token_attno);
 		if (getBaseType(TupleDescAttr(RelationGetDescr(rel),
 									  fence->token_attno - 1)->atttypid) != INT8OID)
 			lockfence_refuse_setting(psprintf("token_column=%s", fence->token_column),
@@ -195,6 +212,36 @@ copy_trigger(const Trigger *trigger)
 	return copy;
 }
 
+/* Let the transaction's end free the fence. */
+static void
+release_fence(CachedFence *cached)
+{
+	if (cached->context != NULL)
+		MemoryContextSetParent(cached->context, TopTransactionContext);
+	cached->context = NULL;
+	cached->fence = NULL;
+}
+
+/* Drop every stale fence. */
+static void
+drop_stale_fences(void)
+{
+	HASH_SEQ_STATUS status;
+	CachedFence *cached;
+
+	if (swept == generation)
+		return;
+	swept = generation;
+	hash_seq_init(&status, fences);
+	while ((cached = hash_seq_search(&status)) != NULL)
+	{
+		if (!cached->stale)
+			continue;
+		release_fence(cached);
+		(void) hash_search(fences, &cached->trigger, HASH_REMOVE, NULL);
+	}
+}
+
 /* Make or renew the cache entry of a trigger. */
 static void
 load_fence(CachedFence *cached, Relation rel, const Trigger *trigger)
@@ -207,8 +254,7 @@ load_fence(CachedFence *cached, Relation rel, const Trigger *trigger)
 
 	MemoryContextSwitchTo(old);
 	MemoryContextSetParent(context, CacheMemoryContext);
-	if (cached->context != NULL)
-		MemoryContextSetParent(cached->context, TopTransactionContext);
+	release_fence(cached);
 	cached->context = context;
 	cached->fence = fence;
 	cached->relid = RelationGetRelid(rel);
@@ -248,6 +294,10 @@ cached_fence(Relation rel, const Trigger *trigger)
 
 		fences = hash_create("lockfence fences", 64, &ctl, HASH_ELEM | HASH_BLOBS);
 	}
+	cached = hash_search(fences, &trigger->tgoid, HASH_FIND, NULL);
+	if (cached != NULL && !cached->stale)
+		return cached->fence;
+	drop_stale_fences();
 	cached = hash_search(fences, &trigger->tgoid, HASH_ENTER, &found);
 	if (!found)
 	{
@@ -256,8 +306,7 @@ cached_fence(Relation rel, const Trigger *trigger)
 		cached->context = NULL;
 		cached->fence = NULL;
 	}
-	if (cached->stale)
-		refresh_fence(cached, rel, copy_trigger(trigger));
+	refresh_fence(cached, rel, copy_trigger(trigger));
 	return cached->fence;
 }
 
@@ -266,17 +315,36 @@ const Fence *
 lockfence_trigger_fence(FunctionCallInfo fcinfo)
 {
 	TriggerData *trigger = (TriggerData *) fcinfo->context;
-	CallCache  *cache = (CallCache *) fcinfo->flinfo->fn_extra;
+	Oid			oid = trigger->tg_trigger->tgoid;
 
-	if (cache == NULL)
-		fcinfo->flinfo->fn_extra = cache =
-			MemoryContextAllocZero(fcinfo->flinfo->fn_mcxt, sizeof(CallCache));
-	if (cache->generation != generation)
+	if (last_fence.trigger != oid || last_fence.generation != generation)
 	{
-		cache->fence = cached_fence(trigger->tg_relation, trigger->tg_trigger);
-		cache->generation = generation;
+		const Fence *fence = cached_fence(trigger->tg_relation, trigger->tg_trigger);
+
+		last_fence = (LastFence) {oid, generation, fence};
 	}
-	return cache->fence;
+	return last_fence.fence;
+}
+
+/* What the fence asks of a write to the resource; the token is yet to be set. */
+FenceCheck
+lockfence_fence_check(const Fence *fence, Relation rel, const char *resource)
+{
+	return (FenceCheck) {
+		.write = {.rel = rel,.resource = resource,.advisory = fence->advisory},
+		.single_use = fence->single_use,
+		.validator = fence->validator
+	};
+}
+
+/* Raise an error unless called as a trigger, of whatever kind. */
+void
+lockfence_require_trigger(FunctionCallInfo fcinfo)
+{
+	if (!CALLED_AS_TRIGGER(fcinfo))
+		ereport(ERROR,
+				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+				 errmsg("function must be called as a trigger")));
 }
 
 /* Open a relation that a caller names by its OID, which may be of none. */

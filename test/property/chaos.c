@@ -1,6 +1,6 @@
 /*
  * chaos.c
- *		Kills, administrators, a crash.
+ *		Kills, administrators, crashes.
  */
 #include "property.h"
 
@@ -86,25 +86,26 @@ prune_marks(Worker *w)
 
 /* Note what had been acknowledged, once nobody can acknowledge any more. */
 static void
-note_acknowledged(Shared *shm)
+note_acknowledged(Shared *shm, int crash)
 {
 	int			kind;
 	int			i;
 
 	for (kind = 0; kind < N_FENCES; kind++)
 		for (i = 0; i < MAX_RESOURCES; i++)
-			shm->grants[kind][i].at_crash = atomic_load(&shm->grants[kind][i].acknowledged);
+			shm->at_crash[crash][kind][i] = atomic_load(&shm->grants[kind][i].acknowledged);
 }
 
 /*
  * The server goes down without a word and comes back.  The workers are kept
  * out until the log says that this has happened: whatever was acknowledged
- * before must stand in the log before that.
+ * before must stand in the log before that, and in the marks.
  */
 static void
 crash_server(Worker *w)
 {
-	Write		x = {FENCE_BATCH, CARRY_NOTHING, VERB_CRASH, 0, 0, 0};
+	int			crash = (int) atomic_load(&w->shm->crashes);
+	Write		x = {FENCE_BATCH, CARRY_NOTHING, VERB_CRASH, 0, 0, crash};
 
 	atomic_store(&w->shm->crashing, true);
 	if (system(w->opt->crash) != 0)
@@ -113,8 +114,9 @@ crash_server(Worker *w)
 		atomic_store(&w->shm->broken, true);
 		_exit(2);
 	}
-	note_acknowledged(w->shm);
+	note_acknowledged(w->shm, crash);
 	session_connect(w);
+	atomic_fetch_add(&w->shm->behind, marks_behind(w->conn, w->shm, crash));
 	w->txn.naccepted = 0;
 	if (log_acceptance(w, &x, "crash"))
 		atomic_fetch_add(&w->shm->crashes, 1);
@@ -140,11 +142,18 @@ interfere(Worker *w)
 		prune_marks(w);
 }
 
+/* How long until the next crash, in ms.  One of one comes before the middle. */
+static long
+time_to_crash(Worker *w)
+{
+	return w->opt->crashes > 1 ? 50 + pick(w, 1000) : w->opt->seconds * 400L;
+}
+
 void
 run_chaos(Worker *w)
 {
-	long		slept = 0;		/* ms */
-	bool		crashed = w->opt->crash == NULL;
+	int			left = w->opt->crash ? w->opt->crashes : 0;
+	long		until_crash = time_to_crash(w);
 
 	session_connect(w);
 	while (!atomic_load(&w->shm->stop))
@@ -152,11 +161,12 @@ run_chaos(Worker *w)
 		int			nap = 50 + pick(w, 200);
 
 		usleep((useconds_t) nap * 1000);
-		slept += nap;
-		if (!crashed && slept > w->opt->seconds * 400L)
+		until_crash -= nap;
+		if (left > 0 && until_crash < 0)
 		{
 			crash_server(w);
-			crashed = true;
+			left--;
+			until_crash = time_to_crash(w);
 		}
 		if (w->opt->chaos)
 			interfere(w);

@@ -67,6 +67,13 @@ start(Shared *shm, int id)
 	_exit(0);
 }
 
+/* Is a run that is about many crashes over? */
+static bool
+had_its_crashes(Shared *shm)
+{
+	return shm->opt.crashes > 1 && atomic_load(&shm->crashes) >= shm->opt.crashes;
+}
+
 /* Wait for the workers; the time, if it is the limit, is up before that. */
 static void
 wait_for_workers(Shared *shm, const pid_t *pids)
@@ -78,7 +85,7 @@ wait_for_workers(Shared *shm, const pid_t *pids)
 	{
 		int			left = shm->opt.seconds;
 
-		while (left > 0 && !atomic_load(&shm->broken))
+		while (left > 0 && !atomic_load(&shm->broken) && !had_its_crashes(shm))
 			left = (int) sleep(1) + left - 1;
 		atomic_store(&shm->stop, true);
 	}

@@ -76,6 +76,36 @@ mark_is_right(PGconn *conn, Shared *shm, const char *resource, Token confirmed)
 	return true;
 }
 
+/* Number of resources that a lower token than the acknowledged one could write to after a crash. */
+long
+marks_behind(PGconn *conn, Shared *shm, int crash)
+{
+	long		behind = 0;
+	int			kind;
+	int			i;
+
+	for (kind = 0; kind < N_FENCES; kind++)
+		for (i = 0; i < shm->opt.resources && fences[kind].resource != NULL; i++)
+		{
+			Token		acknowledged = shm->at_crash[crash][kind][i];
+			PGresult   *result;
+
+			if (kind == RESET_FENCE || acknowledged <= 1)
+				continue;
+			result = must(conn, "SELECT lockfence.is_current('%s', %lld)",
+						  resource_name(kind, i), (long long) acknowledged - 1);
+			if (strcmp(PQgetvalue(result, 0, 0), "f") != 0)
+			{
+				printf("  behind after crash %d: %s, token %lld was acknowledged\n", crash + 1,
+					   resource_name(kind, i), (long long) acknowledged);
+				fflush(stdout);
+				behind++;
+			}
+			PQclear(result);
+		}
+	return behind;
+}
+
 static bool
 was_reset(Shared *shm, FenceKind kind)
 {

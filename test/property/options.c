@@ -29,7 +29,8 @@ static const char usage[] =
 "  --documented-order    present() first and a row of one's own: no deadlock may happen\n"
 "  --no-chaos            no kills, no raise_mark(), no prune()\n"
 "  --preempt             with lockfence.preempt = on\n"
-"  --crash=COMMAND       run once in the middle: an immediate restart of the server\n";
+"  --crash=COMMAND       run in the middle: it takes the server down and starts it again\n"
+"  --crashes=N           run it N times, at random, and end then or after --seconds\n";
 
 static _Noreturn void
 complain(const char *what, const char *value)
@@ -108,6 +109,7 @@ set_defaults(Options *opt)
 	opt->fence_mask = (1u << N_FENCES) - 1;
 	opt->verb_mask = (1u << N_VERBS) - 1;
 	opt->chaos = true;
+	opt->crashes = 1;
 }
 
 static const struct option long_options[] = {
@@ -125,6 +127,7 @@ static const struct option long_options[] = {
 	{"no-chaos", no_argument, NULL, 'c'},
 	{"preempt", no_argument, NULL, 'p'},
 	{"crash", required_argument, NULL, 'k'},
+	{"crashes", required_argument, NULL, 'K'},
 	{NULL, 0, NULL, 0}
 };
 
@@ -147,6 +150,7 @@ set_option(Options *opt, int c, const char *arg)
 		case 'c': opt->chaos = false; break;
 		case 'p': opt->preempt = true; break;
 		case 'k': opt->crash = arg; break;
+		case 'K': opt->crashes = (int) number(arg, 1, MAX_CRASHES); break;
 		default: fputs(usage, stderr); exit(2);
 	}
 }

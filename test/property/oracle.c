@@ -186,10 +186,10 @@ used_again(const Judged *j, const Entry *e)
 
 /*
  * An advance is committed synchronously even where synchronous_commit is off,
- * so by now the log must hold all that was acknowledged before the crash.
+ * so by now the log must hold all that was acknowledged before that crash.
  */
 static void
-judge_crash(Verdict *verdict, Shared *shm)
+judge_crash(Verdict *verdict, Shared *shm, long long crash)
 {
 	int			kind;
 	int			i;
@@ -197,13 +197,13 @@ judge_crash(Verdict *verdict, Shared *shm)
 	for (kind = 0; kind < N_FENCES; kind++)
 		for (i = 0; i < shm->opt.resources && fences[kind].resource != NULL; i++)
 		{
-			Token		before = shm->grants[kind][i].at_crash;
+			Token		before = shm->at_crash[crash][kind][i];
 
 			if (kind == RESET_FENCE || before <= oracle_highest(resource_name(kind, i)))
 				continue;
 			verdict->lost++;
-			printf("  lost in the crash: %s, token %lld was acknowledged, %lld survived\n",
-				   resource_name(kind, i), (long long) before,
+			printf("  lost in crash %lld: %s, token %lld was acknowledged, %lld survived\n",
+				   crash + 1, resource_name(kind, i), (long long) before,
 				   (long long) oracle_highest(resource_name(kind, i)));
 		}
 }
@@ -257,7 +257,7 @@ oracle_judge(PGconn *conn, Shared *shm, Verdict *verdict)
 				verdict->transactions++;
 			snprintf(last_xid, sizeof(last_xid), "%s", e.xid);
 			if (e.verb == VERB_CRASH)
-				judge_crash(verdict, shm);
+				judge_crash(verdict, shm, e.token);
 			else
 				judge(verdict, &e);
 		}

@@ -24,6 +24,7 @@ typedef int64_t Token;			/* 0: none */
 #define RECENT_GRANTS	8
 #define RESET_FENCE		FENCE_PART	/* where marks are reset, and so may go down */
 #define MAX_DEPTH		3		/* of savepoints */
+#define MAX_CRASHES		1000
 #define TEXT_LEN		160
 #define SQL_LEN			4096
 
@@ -103,6 +104,7 @@ typedef struct Options
 	const char *guard;			/* lockfence, none, or an SQL file */
 	const char *dsn;
 	const char *crash;			/* command that crash-restarts the server */
+	int			crashes;		/* how often; more than 1: until then */
 	uint64_t	seed;
 	int			workers;
 	int			seconds;
@@ -155,7 +157,6 @@ typedef struct Grants
 	_Atomic Token recent[RECENT_GRANTS];
 	atomic_uint n;
 	_Atomic Token acknowledged; /* highest whose COMMIT was confirmed */
-	Token		at_crash;		/* the same, when the server went down */
 	_Atomic Token shown;		/* highest that anybody has shown, or is about to */
 } Grants;
 
@@ -173,6 +174,8 @@ typedef struct Shared
 	atomic_long resets;			/* of the resources of RESET_FENCE */
 	atomic_long prunes;
 	atomic_long crashes;
+	atomic_long behind;			/* marks that a crash took back */
+	Token		at_crash[MAX_CRASHES][N_FENCES][MAX_RESOURCES]; /* acknowledged by then */
 	Stats		stats[MAX_WORKERS + 1]; /* the last: the administrator's */
 } Shared;
 
@@ -284,7 +287,7 @@ extern void keep_acceptances(Worker *w);
 /* txn.c: one random transaction */
 extern void run_transaction(Worker *w);
 
-/* chaos.c: kills, administrators, a crash */
+/* chaos.c: kills, administrators, crashes */
 extern void run_chaos(Worker *w);
 
 /* schema.c: tables, fences and the slot */
@@ -299,7 +302,7 @@ typedef struct Verdict
 	long		transactions;
 	long		violations;		/* a token goes down */
 	long		reused;			/* a single-use token writes in two transactions */
-	long		lost;			/* an acknowledged token did not survive the crash */
+	long		lost;			/* an acknowledged token did not survive a crash */
 	long		advances;
 	long		siblings;		/* equal tokens of different workers */
 	long		cells[N_FENCES][N_CARRIERS][N_VERBS];
@@ -310,6 +313,7 @@ extern void oracle_judge(PGconn *conn, Shared *shm, Verdict *verdict);
 extern Token oracle_highest(const char *resource);
 
 /* marks.c: marks and stored tokens after the run */
+extern long marks_behind(PGconn *conn, Shared *shm, int crash);
 extern long marks_wrong(PGconn *conn, Shared *shm);
 extern long rows_wrong(PGconn *conn, Shared *shm);
 

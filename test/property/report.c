@@ -173,7 +173,7 @@ check_ways(const Options *opt, const Verdict *v)
 	for (i = 0; i < N_FENCES; i++)
 		if ((opt->fence_mask & (1u << i)) && print_fence(opt, v, i) == 0)
 			idle++;
-	if (opt->documented)
+	if (opt->documented || opt->crashes > 1)
 		return;
 	check(idle == 0, "writes to each fence were accepted (%ld fences without)", idle);
 	for (i = 0; i < N_CARRIERS; i++)
@@ -198,7 +198,10 @@ static void
 check_progress(Shared *shm, const Stats *sum, const Verdict *v)
 {
 	const Options *opt = &shm->opt;
-	long		least = opt->transactions ? opt->transactions * opt->workers / 4 : opt->seconds * 50L;
+	long		least = opt->transactions ? opt->transactions * opt->workers / 4 :
+		opt->crashes > 1 ? opt->crashes * 10L : opt->seconds * 50L;
+	long		crashes = atomic_load(&shm->crashes);
+	long		behind = atomic_load(&shm->behind);
 	long		stale = count_state(sum, "LF001");
 
 	check(v->accepted >= least, "%ld writes were accepted (at least %ld)", v->accepted, least);
@@ -209,13 +212,16 @@ check_progress(Shared *shm, const Stats *sum, const Verdict *v)
 		return;
 	check(sum->undone > 0 && sum->prepared > 0, "%ld savepoints were undone, %ld transactions prepared",
 		  sum->undone, sum->prepared);
-	if (opt->chaos)
+	if (opt->chaos && opt->crashes == 1)
 		check(atomic_load(&shm->kills) > 0 && atomic_load(&shm->raises) > 0,
 			  "%ld backends were killed, %ld marks raised", atomic_load(&shm->kills),
 			  atomic_load(&shm->raises));
 	if (opt->crash)
-		check(atomic_load(&shm->crashes) > 0 && v->lost == 0,
-			  "no acknowledged token was lost in a crash (%ld were)", v->lost);
+	{
+		check(crashes == opt->crashes && v->lost == 0,
+			  "no acknowledged token was lost in %ld crashes (%ld were)", crashes, v->lost);
+		check(behind == 0, "no mark was behind it after one (%ld were)", behind);
+	}
 }
 
 static void

@@ -52,7 +52,7 @@ $node->safe_psql('src', qq{
 my $FENCES = q{SELECT f.target, f.kind, f.resource, f.token_column, f.accept, f.enforcement, f.missing, f.repeat,
 	f.validator, f.inherited, f.triggers FROM lockfence.fences f ORDER BY f.target::text};
 my $MARKS = 'SELECT resource, token FROM lockfence.mark ORDER BY 1';
-my $STATE = 'SELECT name, value FROM lockfence.state ORDER BY 1';
+my $STATE = q{SELECT name, value FROM lockfence.state WHERE name NOT LIKE 'timeline:%' ORDER BY 1};
 my $LOG = 'SELECT id, at, role, action, resource, before, after, reason FROM lockfence.admin_log ORDER BY id';
 my $ROWS = q{SELECT 'batch', b::text FROM batch b UNION ALL SELECT 'job', j::text FROM job j
 	UNION ALL SELECT 'doc', d::text FROM doc d UNION ALL SELECT 'part', p::text FROM part p

@@ -118,6 +118,25 @@ bounded_ok($before, 10, 'in less than 10 MB');
 is(ask($s, q{SELECT count(*) FROM lockfence.mark WHERE resource = 'items-1'}), 1, 'and one mark');
 ask($s, 'COMMIT');
 peak_ok(200, 'the backend never took 200 MB');
+
+# ---- fences that come and go
+
+sub cached_fences
+{
+	return ask($s, q{SELECT count(*) FROM pg_backend_memory_contexts WHERE name = 'lockfence fence'});
+}
+
+# Another session fences a table and takes the fence off; this one writes to it in between.
+my $cached = cached_fences();
+$node->safe_psql('postgres', 'CREATE TABLE visited (id int)');
+foreach my $i (1 .. 20)
+{
+	$node->safe_psql('postgres', "SELECT lockfence.attach('visited', 'visited-{id}')");
+	ask($s, "BEGIN; SELECT lockfence.present($i); INSERT INTO visited VALUES (1); COMMIT");
+	$node->safe_psql('postgres', "SELECT lockfence.detach('visited')");
+}
+mark_is($node, 'postgres', 'visited-1', 20, 'a table was fenced 20 times');
+cmp_ok(cached_fences(), '<=', $cached + 1, 'a session keeps none of the fences that are gone');
 $_->{psql}->quit foreach ($s, $other);
 
 done_testing();

@@ -3,18 +3,7 @@
 KIT_PACKAGES=(gcc make etcd-server etcd-client nginx-light nftables iproute2 util-linux procps jq
 	libmicrohttpd-dev libcurl4-openssl-dev libjansson-dev libpq-dev libssl-dev)
 
-# nginx and etcd come with services that a package starts; nobody here wants them running.
-need_kit_packages() {
-	local policy=/usr/sbin/policy-rc.d made=
-	if kit_tools_present; then return 0; fi
-	if [ ! -e "$policy" ]; then
-		printf '#!/bin/sh\nexit 101\n' | as_root tee "$policy" >/dev/null
-		as_root chmod 755 "$policy"
-		made=1
-	fi
-	(need_packages "${KIT_PACKAGES[@]}") || { [ -z "$made" ] || as_root rm -f "$policy"; exit 1; }
-	[ -z "$made" ] || as_root rm -f "$policy"
-}
+need_kit_packages() { kit_tools_present || need_packages "${KIT_PACKAGES[@]}"; }
 
 # Programs and headers rather than package names, so that other packagings of them do.
 kit_tools_present() {

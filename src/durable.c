@@ -1,0 +1,72 @@
+/*
+ * durable.c
+ *		A commit that is not acknowledged before it is safe, whatever
+ *		synchronous_commit says: a lost mark lets a fenced-out holder in again.
+ *
+ * ForceSyncCommit() has the commit flushed here.  Whether it waits for a
+ * synchronous standby as well is for synchronous_commit alone to say, so that
+ * is raised for as long as the transaction commits.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "compat.h"
+#include "lockfence.h"
+
+static bool must_be_durable = false;
+static bool is_raised = false;
+static int	setting;			/* what it was before it was raised */
+
+/* The variable alone is not the setting: its hook says what is waited for. */
+static void
+assign_setting(int value)
+{
+	synchronous_commit = value;
+	assign_synchronous_commit(value, NULL);
+}
+
+static void
+raise_setting(void)
+{
+	if (!must_be_durable || synchronous_commit > SYNCHRONOUS_COMMIT_LOCAL_FLUSH)
+		return;
+	setting = synchronous_commit;
+	assign_setting(SYNCHRONOUS_COMMIT_ON);
+	is_raised = true;
+}
+
+static void
+at_transaction_event(XactEvent event, void *arg)
+{
+	switch (event)
+	{
+		case XACT_EVENT_PRE_COMMIT:
+		case XACT_EVENT_PRE_PREPARE:
+			raise_setting();
+			break;
+		case XACT_EVENT_COMMIT:
+		case XACT_EVENT_PREPARE:
+		case XACT_EVENT_ABORT:
+			if (is_raised)
+				assign_setting(setting);
+			must_be_durable = is_raised = false;
+			break;
+		default:
+			break;
+	}
+}
+
+/* Called once a backend. */
+void
+lockfence_durable_init(void)
+{
+	RegisterXactCallback(at_transaction_event, NULL);
+}
+
+/* This transaction's commit must not be lost. */
+void
+lockfence_commit_durably(void)
+{
+	ForceSyncCommit();
+	must_be_durable = true;
+}

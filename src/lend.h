@@ -1,0 +1,48 @@
+/*
+ * lend.h
+ *		What the core lends to lockfence_validate, a library of its own.
+ *
+ * That library is loaded by the backends that ask the lock service and by no
+ * other, so it can have no shared memory: it borrows some of the core's.  The two
+ * are built from one tree, but a server that has preloaded the core keeps its
+ * old version when a package brings new ones: hence the layout's number.
+ */
+#ifndef LOCKFENCE_LEND_H
+#define LOCKFENCE_LEND_H
+
+#include "storage/condition_variable.h"
+#include "storage/spin.h"
+
+/* Raise it with any change to what follows. */
+#define LOCKFENCE_LOAN_LAYOUT 1
+
+/* Requests that may be under way at once in the whole server. */
+#define LOCKFENCE_BREAKER_SLOTS 32
+
+/*
+ * The circuit breaker.  Times are microseconds of the monotonic clock, which all
+ * processes share.  Whoever takes a slot or the probe says until when at most,
+ * so that what a dead process has taken frees itself.
+ */
+typedef struct LockfenceBreaker
+{
+	slock_t		mutex;			/* of all that follows but the condition variable */
+	int			failures;		/* in a row */
+	uint64		opened_at;		/* 0: it is closed */
+	uint64		probe_until;	/* 0: nobody probes */
+	uint64		slots[LOCKFENCE_BREAKER_SLOTS]; /* until when each is taken */
+	ConditionVariable freed;	/* a slot, or the breaker has opened */
+} LockfenceBreaker;
+
+typedef struct LockfenceLoan
+{
+	int			layout;
+	LockfenceBreaker *breaker;	/* NULL: there is no shared memory */
+	void		(*count_open) (void);	/* a yes that nobody was asked for */
+} LockfenceLoan;
+
+/* Its name is looked for in the core's library. */
+#define LOCKFENCE_LEND_SYMBOL "lockfence_lend"
+typedef const LockfenceLoan *(*LockfenceLend) (void);
+
+#endif							/* LOCKFENCE_LEND_H */

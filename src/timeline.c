@@ -1,0 +1,433 @@
+/*
+ * timeline.c
+ *		The gate: shut when the database's history went back.
+ *
+ * A point-in-time recovery, or a standby that is promoted without the last of
+ * its primary's WAL, takes marks back, and a holder that they kept out could
+ * come in again.  PostgreSQL starts a new timeline each time, so the fence has
+ * the timeline on record on which it knows the database (a row of
+ * lockfence.state, as old as everything else there), and looks how the server
+ * came from there to the one it writes.
+ *
+ * A backend's timeline is settled once recovery has ended, so that an open gate
+ * needs to be looked at once a backend: writes find a flag.  What lets it open
+ * for good is a record that is committed and says the same.  While it is shut,
+ * or open though the record says otherwise, each transaction asks anew: then
+ * reopen() counts at once, and so does another setting.
+ *
+ * Where the change is let pass, the record is made to follow it: right before
+ * the commit of the first transaction that a fence has let pass, so that its
+ * locks are held for a moment only, and by nobody who would have to wait.  The
+ * others go on without: if this one fails, the next does it.  A prepared
+ * transaction leaves it to others, too, lest it holds the record until its end.
+ */
+#include "postgres.h"
+
+#include "access/table.h"
+#include "access/xact.h"
+#include "access/xlog_internal.h"
+#include "catalog/pg_type.h"
+#include "commands/dbcommands.h"
+#include "executor/spi.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "replication/walreceiver.h"
+#include "storage/fd.h"
+#include "storage/spin.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/pg_lsn.h"
+#include "utils/snapmgr.h"
+
+#include "compat.h"
+#include "lockfence.h"
+
+/* What PostgreSQL writes into the history when it ends recovery unasked. */
+#define NO_TARGET "no recovery target specified"
+
+#define REASON_LEN 256
+
+typedef enum TimelinePolicy
+{
+	POLICY_AUTO,
+	POLICY_SEAL,
+	POLICY_WARN,
+	POLICY_IGNORE
+} TimelinePolicy;
+
+/* How the server came from the timeline on record to the one it writes. */
+typedef enum TimelineEvent
+{
+	EVENT_NONE,					/* it is the same */
+	EVENT_UNRECORDED,			/* none is on record, as in version 1.0 */
+	EVENT_OTHER_SYSTEM,			/* another cluster's is: pg_upgrade */
+	EVENT_PROMOTION,			/* a standby took over */
+	EVENT_LOSS,					/* ... though its primary had told of more WAL */
+	EVENT_ARCHIVE,				/* recovery came to the end of an archive */
+	EVENT_TARGET,				/* recovery stopped at a point in time */
+	EVENT_UNKNOWN				/* the history does not say */
+} TimelineEvent;
+
+static const char *const event_names[] = {
+	[EVENT_NONE] = NULL,
+	[EVENT_UNRECORDED] = NULL,
+	[EVENT_OTHER_SYSTEM] = "other system",
+	[EVENT_PROMOTION] = "promotion",
+	[EVENT_LOSS] = "promotion with loss",
+	[EVENT_ARCHIVE] = "archive recovery",
+	[EVENT_TARGET] = "point-in-time recovery",
+	[EVENT_UNKNOWN] = "unknown"
+};
+
+typedef struct Gate
+{
+	RecordedTimeline recorded;
+	TimeLineID	current;
+	TimelineEvent event;
+	TimeLineID	left;			/* the timeline that was left, ... */
+	XLogRecPtr	left_at;		/* ... where, ... */
+	char		reason[REASON_LEN]; /* ... and why, as the history says it */
+} Gate;
+
+PG_FUNCTION_INFO_V1(lockfence_gate);
+PG_FUNCTION_INFO_V1(lockfence_record_timeline);
+
+static const struct config_enum_entry policies[] = {
+	{"auto", POLICY_AUTO, false},
+	{"seal", POLICY_SEAL, false},
+	{"warn", POLICY_WARN, false},
+	{"ignore", POLICY_IGNORE, false},
+	{NULL, 0, false}
+};
+
+/* setting */
+static int	on_timeline_change = POLICY_AUTO;
+
+bool		lockfence_gate_is_open = false;
+static bool open_for_good = false;	/* beyond this transaction */
+static bool record_due = false; /* at the end of this transaction */
+static bool has_warned = false;
+
+/* Does the standby that became this server lack WAL that it has heard of? */
+static TimelineEvent
+judge_promotion(const Gate *gate)
+{
+	const char *primary = GetConfigOption("primary_conninfo", true, false);
+	XLogRecPtr	heard_of;
+	XLogRecPtr	received;
+	TimeLineID	replayed_tli;
+
+	/* shared memory knows of the recovery that this server started with */
+	if (GetXLogReplayRecPtr(&replayed_tli) != gate->left_at || replayed_tli != gate->left)
+		return EVENT_PROMOTION;
+	SpinLockAcquire(&WalRcv->mutex);
+	heard_of = WalRcv->latestWalEnd;
+	SpinLockRelease(&WalRcv->mutex);
+	if (XLogRecPtrIsInvalid(heard_of))
+		return primary == NULL || primary[0] == '\0' ? EVENT_ARCHIVE : EVENT_PROMOTION;
+	received = Max(GetWalRcvFlushRecPtr(NULL, NULL), GetWalRcvWriteRecPtr());
+	return heard_of > Max(received, gate->left_at) ? EVENT_LOSS : EVENT_PROMOTION;
+}
+
+/*
+ * Take note of a line of the history, "TLI <tab> LSN <tab> reason", if it is
+ * of what happened since the timeline on record.  A point in time outweighs
+ * what came after it.
+ */
+static void
+note_switch(Gate *gate, const char *line)
+{
+	unsigned int tli,
+				high,
+				low;
+	int			length = 0;
+
+	if (sscanf(line, "%u\t%X/%X\t%n", &tli, &high, &low, &length) < 3 || length == 0)
+		return;
+	if (tli == gate->recorded.timeline)
+		gate->event = EVENT_PROMOTION;
+	else if (gate->event == EVENT_UNKNOWN)
+		return;
+	if (gate->event == EVENT_TARGET)
+		return;
+	gate->left = tli;
+	gate->left_at = (uint64) high << 32 | low;
+	strlcpy(gate->reason, line + length, REASON_LEN);
+	gate->reason[strcspn(gate->reason, "\r\n")] = '\0';
+	if (strcmp(gate->reason, NO_TARGET) != 0)
+		gate->event = EVENT_TARGET;
+}
+
+/* Read in the history of the current timeline what led to it. */
+static void
+read_history(Gate *gate)
+{
+	char		path[MAXPGPATH];
+	char		line[MAXPGPATH];
+	FILE	   *file;
+
+	gate->event = EVENT_UNKNOWN;
+	TLHistoryFilePath(path, gate->current);
+	file = AllocateFile(path, "r");
+	if (file == NULL)
+		return;
+	while (fgets(line, sizeof(line), file) != NULL)
+		note_switch(gate, line);
+	FreeFile(file);
+	if (gate->event == EVENT_PROMOTION)
+		gate->event = judge_promotion(gate);
+}
+
+/* Look at the gate.  Not during recovery, which writes no timeline. */
+static Gate
+read_gate(void)
+{
+	Gate		gate = {.recorded = lockfence_state_timeline()};
+
+	/*
+	 * reopen() commits a minimum together with the record.  What the cache says
+	 * of it may be older than the record that was just read.
+	 */
+	lockfence_state_forget();
+	gate.current = GetWALInsertionTimeLine();
+	if (!gate.recorded.found)
+		gate.event = EVENT_UNRECORDED;
+	else if (gate.recorded.other_system)
+		gate.event = EVENT_OTHER_SYSTEM;
+	else if (gate.recorded.timeline != gate.current)
+		read_history(&gate);
+	return gate;
+}
+
+/* Does such an event shut the gate? */
+static bool
+is_sealed(const Gate *gate)
+{
+	if (gate->event < EVENT_PROMOTION)
+		return false;
+	return on_timeline_change == POLICY_SEAL ||
+		(on_timeline_change == POLICY_AUTO && gate->event != EVENT_PROMOTION);
+}
+
+/* The change in a sentence. */
+static char *
+describe_change(const Gate *gate)
+{
+	const char *reason = gate->event == EVENT_LOSS ? "its primary had written WAL that it never received" :
+		gate->event == EVENT_ARCHIVE ? "recovery came to the end of the archive" : gate->reason;
+
+	if (gate->event == EVENT_OTHER_SYSTEM)
+		return pstrdup("The record of the timeline is another system's, as after pg_upgrade.");
+	if (gate->event == EVENT_UNKNOWN)
+		return psprintf("The database went from timeline %u to %u, in a way that the history of timeline %u does not tell.",
+						gate->recorded.timeline, gate->current, gate->current);
+	return psprintf("The database went from timeline %u to %u. It left timeline %u at %X/%X by %s: %s.",
+					gate->recorded.timeline, gate->current, gate->left,
+					(uint32) (gate->left_at >> 32), (uint32) gate->left_at,
+					event_names[gate->event], reason);
+}
+
+/* Tell of a change that is let pass; once a backend, if it is to warn. */
+static void
+report_change(const Gate *gate)
+{
+	if (has_warned || gate->event == EVENT_OTHER_SYSTEM || on_timeline_change == POLICY_IGNORE)
+		return;
+	has_warned = true;
+	ereport(WARNING,
+			(errmsg("the database has changed its timeline, and marks may have gone back"),
+			 errdetail("%s", describe_change(gate)),
+			 errhint("Unless no acknowledged commit was lost, raise the lock service's epoch and call lockfence.set_epoch(), or call lockfence.reopen(floor, reason).")));
+}
+
+/* Read the gate, and open it where all is well; returns whether it is shut. */
+static bool
+look_at_gate(Gate *gate)
+{
+	*gate = read_gate();
+	if (gate->event == EVENT_UNRECORDED)
+		lockfence_gate_is_open = open_for_good = true;
+	else if (gate->event == EVENT_NONE)
+		/* reopen() in this very transaction may yet be rolled back */
+		lockfence_gate_is_open = open_for_good = !gate->recorded.uncommitted;
+	return is_sealed(gate);
+}
+
+/* The gate is not known to be open: look, and refuse the write if it is shut. */
+bool
+lockfence_try_gate(const FencedWrite *write)
+{
+	Gate		gate;
+
+	/* a standby says by itself that it does not write */
+	if (RecoveryInProgress())
+		return true;
+	if (look_at_gate(&gate))
+	{
+		lockfence_refuse_sealed(write, describe_change(&gate));
+		return false;
+	}
+	if (gate.event >= EVENT_OTHER_SYSTEM)
+	{
+		report_change(&gate);
+		lockfence_gate_is_open = record_due = true;
+	}
+	return true;
+}
+
+/* Is every write refused?  For advice. */
+bool
+lockfence_gate_is_sealed(void)
+{
+	Gate		gate;
+
+	return !lockfence_gate_is_open && !RecoveryInProgress() && look_at_gate(&gate);
+}
+
+/* Have the gate looked at again. */
+void
+lockfence_forget_gate(void)
+{
+	lockfence_gate_is_open = open_for_good = false;
+}
+
+/* Write a row of lockfence.admin_log, as its owner. */
+static void
+log_change(const Gate *gate)
+{
+	static const Oid types[] = {INT8OID, INT8OID, TEXTOID};
+	Datum		values[] = {
+		Int64GetDatum((int64) gate->recorded.timeline),
+		Int64GetDatum((int64) gate->current),
+		CStringGetTextDatum(describe_change(gate))
+	};
+	Relation	rel = table_open(lockfence_relation_oid("admin_log"), AccessShareLock);
+	Oid			role;
+	int			context;
+
+	GetUserIdAndSecContext(&role, &context);
+	SetUserIdAndSecContext(rel->rd_rel->relowner, context | SECURITY_LOCAL_USERID_CHANGE);
+	PushActiveSnapshot(GetTransactionSnapshot());
+	SPI_connect();
+	if (SPI_execute_with_args("SELECT lockfence._log('timeline', NULL, $1, $2, $3)", 3,
+							  (Oid *) types, values, NULL, false, 0) != SPI_OK_SELECT)
+		elog(ERROR, "could not write to lockfence.admin_log");
+	SPI_finish();
+	PopActiveSnapshot();
+	SetUserIdAndSecContext(role, context);
+	table_close(rel, NoLock);
+}
+
+/* Have the record follow a change that was let pass, if nobody else is at it. */
+static void
+record_change(void)
+{
+	Gate		gate;
+
+	if (XactReadOnly)
+		return;
+	gate = read_gate();
+	if (gate.event < EVENT_OTHER_SYSTEM || is_sealed(&gate) ||
+		!lockfence_state_try_timeline(&gate.recorded, gate.current))
+		return;
+	log_change(&gate);
+	ereport(LOG,
+			(errmsg("fences of database \"%s\" go on under timeline %u",
+					get_database_name(MyDatabaseId), gate.current),
+			 errdetail("%s", describe_change(&gate))));
+}
+
+static void
+at_transaction_event(XactEvent event, void *arg)
+{
+	switch (event)
+	{
+		case XACT_EVENT_PRE_COMMIT:
+			if (record_due)
+				record_change();
+			break;
+		case XACT_EVENT_COMMIT:
+		case XACT_EVENT_ABORT:
+		case XACT_EVENT_PREPARE:
+			record_due = false;
+			lockfence_gate_is_open = open_for_good;
+			break;
+		default:
+			break;
+	}
+}
+
+/* Called once a backend, or by the postmaster. */
+void
+lockfence_timeline_init(void)
+{
+	/* not to be set by a session: what it lets pass, it lets pass for all */
+	DefineCustomEnumVariable("lockfence.on_timeline_change",
+							 "Sets what fences do when the database's timeline has changed.",
+							 "auto: seal after a recovery to a point in time or with a visible loss, and warn after a promotion.",
+							 &on_timeline_change, POLICY_AUTO, policies, PGC_SIGHUP, 0,
+							 NULL, NULL, NULL);
+	RegisterXactCallback(at_transaction_event, NULL);
+}
+
+/* The state of the gate in a word. */
+static const char *
+gate_state(const Gate *gate)
+{
+	if (gate->event == EVENT_UNRECORDED)
+		return "off";
+	if (gate->event == EVENT_NONE)
+		return "open";
+	return is_sealed(gate) ? "sealed" : "changed";
+}
+
+/* gate(): what is on record, what is written, and what that comes to */
+Datum
+lockfence_gate(PG_FUNCTION_ARGS)
+{
+	TupleDesc	tupdesc;
+	Gate		gate;
+	const char *state = "standby";
+	Datum		values[6];
+	bool		isnull[6] = {false};
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	if (RecoveryInProgress())
+	{
+		gate = (Gate) {.recorded = lockfence_state_timeline()};
+		(void) GetXLogReplayRecPtr(&gate.current);
+	}
+	else
+	{
+		gate = read_gate();
+		state = gate_state(&gate);
+	}
+	values[0] = CStringGetTextDatum(state);
+	isnull[1] = !gate.recorded.found || gate.recorded.other_system;
+	values[1] = Int64GetDatum((int64) gate.recorded.timeline);
+	values[2] = Int64GetDatum((int64) gate.current);
+	isnull[3] = event_names[gate.event] == NULL;
+	values[3] = isnull[3] ? (Datum) 0 : CStringGetTextDatum(event_names[gate.event]);
+	isnull[4] = isnull[5] = gate.left == 0;
+	values[4] = LSNGetDatum(gate.left_at);
+	values[5] = CStringGetTextDatum(gate.reason);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
+													  values, isnull)));
+}
+
+/*
+ * _record_timeline(): have the record say what is written.  The caller has
+ * made sure that outdated holders stay out, or that there are none.
+ */
+Datum
+lockfence_record_timeline(PG_FUNCTION_ARGS)
+{
+	RecordedTimeline before;
+
+	PreventCommandIfReadOnly("lockfence.reopen()");
+	before = lockfence_state_set_timeline(GetWALInsertionTimeLine());
+	if (!before.found || before.other_system)
+		PG_RETURN_NULL();
+	PG_RETURN_INT64((int64) before.timeline);
+}

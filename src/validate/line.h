@@ -1,0 +1,66 @@
+/*
+ * line.h
+ *		The connection to the lock service, as line.c makes it and request.c uses it.
+ */
+#ifndef LOCKFENCE_LINE_H
+#define LOCKFENCE_LINE_H
+
+#include <signal.h>
+
+#include <curl/curl.h>
+
+#include "answer.h"
+
+/* Every difference between versions of libcurl. */
+#if LIBCURL_VERSION_NUM < 0x074e00	/* 7.78.0 gave it this name */
+#define CURLE_SETOPT_OPTION_SYNTAX CURLE_TELNET_OPTION_SYNTAX
+#endif
+#if LIBCURL_VERSION_NUM >= 0x075500	/* 7.85.0 names protocols */
+#define RESTRICT_PROTOCOLS(easy, name, bit) curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, name)
+#else
+#define RESTRICT_PROTOCOLS(easy, name, bit) curl_easy_setopt(easy, CURLOPT_PROTOCOLS, (long) (bit))
+#endif
+#if LIBCURL_VERSION_NUM >= 0x075700	/* 7.87.0: leaves its resolver to itself */
+#define QUIT_QUICKLY(easy) curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L)
+#else
+#define QUIT_QUICKLY(easy) CURLE_OK
+#endif
+
+/* Sockets that curl may have open at once: two attempts to connect, the resolver's. */
+#define MAX_SOCKETS 8
+
+/* Headers beyond that are no answer. */
+#define MAX_HEADERS 65536
+
+typedef struct LineSocket
+{
+	curl_socket_t fd;
+	int			what;			/* CURL_POLL_IN and its kin */
+} LineSocket;
+
+typedef struct Line
+{
+	bool		reserved;		/* a place among the server's files */
+	CURLM	   *multi;
+	CURL	   *easy;
+	struct curl_slist *headers;
+	struct curl_slist *addresses;
+
+	/* what curl waits for */
+	int			nsockets;
+	LineSocket	sockets[MAX_SOCKETS];
+	bool		overflown;		/* more sockets than that */
+	uint64		timer_at;		/* 0: none */
+
+	/* what has come */
+	size_t		headers_len;
+	size_t		body_len;
+	char		body[MAX_ANSWER];
+	char		error[CURL_ERROR_SIZE];
+} Line;
+
+extern Line *lockfence_line(void);
+extern void lockfence_block_signals(sigset_t *saved);
+extern void lockfence_restore_signals(const sigset_t *saved);
+
+#endif							/* LOCKFENCE_LINE_H */

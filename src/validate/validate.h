@@ -1,0 +1,83 @@
+/*
+ * validate.h
+ *		The types and prototypes that the rooms of lockfence_validate share.
+ */
+#ifndef LOCKFENCE_VALIDATE_H
+#define LOCKFENCE_VALIDATE_H
+
+#include "answer.h"
+#include "compat.h"
+#include "lend.h"
+#include "lockfence.h"
+
+/*
+ * Why the lock service has not been asked, or has not answered.  What is not of
+ * the service's making is no reason to pass a token over, and what is not of
+ * its failing does not open the breaker.
+ */
+typedef enum Trouble
+{
+	TROUBLE_NONE,
+	TROUBLE_SETTINGS,			/* this server is not set up to ask */
+	TROUBLE_BREAKER,			/* nobody asks for now */
+	TROUBLE_QUESTION,			/* the service does not take this question */
+	TROUBLE_SERVICE				/* it is away, or answers nonsense */
+} Trouble;
+
+typedef struct Report
+{
+	Trouble		trouble;
+	char		detail[512];
+} Report;
+
+/* settings.c */
+typedef struct Settings
+{
+	char	   *url;
+	char	   *ca_file;
+	char	   *cert_file;
+	char	   *key_file;
+	char	   *resolve;
+	int			timeout;		/* milliseconds, as all times here */
+	int			connect_timeout;
+	int			breaker_failures;
+	int			breaker_reset;
+	bool		open;			/* what cannot be asked about passes */
+} Settings;
+
+extern Settings lockfence_settings;
+extern void lockfence_define_settings(void);
+extern uint64 lockfence_settings_generation(void);
+extern bool lockfence_settings_complete(Report *report);
+extern bool lockfence_trouble(Report *report, Trouble trouble, const char *format,...)
+			pg_attribute_printf(3, 4);
+extern bool lockfence_url_is_secure(void);
+
+/* loan.c: what the core lends */
+extern const LockfenceLoan *lockfence_loan(void);
+
+/* breaker.c: who may ask, while the service may be down */
+typedef enum Verdict
+{
+	VERDICT_NONE,				/* the request was given up */
+	VERDICT_GOOD,				/* the service answers */
+	VERDICT_BAD
+} Verdict;
+
+extern uint64 lockfence_now_us(void);
+extern bool lockfence_breaker_enter(uint64 deadline, Report *report);
+extern void lockfence_breaker_leave(Verdict verdict);
+
+/* line.c: the connection to the service */
+extern void lockfence_open_line(void);
+extern void lockfence_close_line(void);
+
+/* request.c: one question, put on the line */
+extern bool lockfence_prepare(const Question *question, Report *report);
+extern bool lockfence_ask(const Question *question, uint64 deadline,
+						  Answer *answer, Report *report);
+
+/* validate.c */
+extern uint32 lockfence_wait_event(void);
+
+#endif							/* LOCKFENCE_VALIDATE_H */

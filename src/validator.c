@@ -1,0 +1,309 @@
+/*
+ * validator.c
+ *		Asking a validator whether a token was granted.
+ *
+ * A fence names its validator, which its table's owner must be allowed to
+ * execute.  lockfence.validator names the one for what no fence answers for:
+ * present(resource, token), and fences that name none.  Both run as the role that
+ * writes, which needs no privilege for it.
+ *
+ * A validator is asked about a token that would raise a mark, before any lock is
+ * taken.  A row fence cannot do so: its mark is the row, which is locked when the
+ * guard is called, and no lock service knows a row's name.  Under a default
+ * validator it takes a higher token only when the transaction has had it accepted
+ * for a named resource, by present() or another fence.
+ *
+ * The default is named by a setting and looked up in pg_catalog alone, so that
+ * nobody's search_path leads to another function.  What was found is kept until
+ * the catalogs or the setting change; an invalidation only clears a flag.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "catalog/pg_authid.h"
+#include "catalog/pg_proc.h"
+#include "catalog/pg_type.h"
+#include "lockfence.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+#include "utils/resowner.h"
+#include "utils/syscache.h"
+
+/* setting */
+static char *default_validator;
+
+static int	times_assigned = 0;
+static bool default_is_hidden = false;
+
+static Oid	default_oid = InvalidOid;
+static bool default_is_known = false;
+
+/* The relation on whose behalf a validator runs. */
+static Relation asking_rel = NULL;
+
+static void
+forget_default(Datum arg, int cacheid, uint32 hashvalue)
+{
+	default_is_known = false;
+}
+
+static void
+assign_default(const char *value, void *extra)
+{
+	times_assigned++;
+	default_is_hidden = false;
+	default_is_known = false;
+}
+
+/*
+ * Called once a backend, or by the postmaster.
+ *
+ * A client that connects with a value of its own puts it in the place of the
+ * server's, as long as the library is not loaded and anybody may set what is but a
+ * placeholder.  PostgreSQL throws such a value away when the setting is defined, and
+ * then nothing is assigned but the empty preset; what the server would have asked is
+ * not known any more.
+ */
+void
+lockfence_validator_init(void)
+{
+	bool		was_set = GetConfigOption("lockfence.validator", true, false) != NULL;
+
+	DefineCustomStringVariable("lockfence.validator",
+							   "Names the function that is asked before a token raises a mark.",
+							   "For present(resource, token), and for fences without a validator of their own, as a signature with schemas.",
+							   &default_validator, "", PGC_SUSET, 0,
+							   NULL, assign_default, NULL);
+	default_is_hidden = was_set && times_assigned == 1;
+	CacheRegisterSyscacheCallback(PROCOID, forget_default, (Datum) 0);
+	CacheRegisterSyscacheCallback(TYPEOID, forget_default, (Datum) 0);
+	CacheRegisterSyscacheCallback(NAMESPACEOID, forget_default, (Datum) 0);
+}
+
+static bool
+has_default(void)
+{
+	return default_validator[0] != '\0' || default_is_hidden;
+}
+
+/* Is there somebody to ask before the token advances the mark? */
+bool
+lockfence_has_validator(const FenceCheck *check)
+{
+	return OidIsValid(check->validator) || has_default();
+}
+
+/* Does the function take a resource and a token, and say yes or no? */
+static bool
+is_fit(Oid validator)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(validator));
+	Form_pg_proc proc;
+	bool		fit;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	proc = (Form_pg_proc) GETSTRUCT(tuple);
+	fit = proc->prokind == PROKIND_FUNCTION && !proc->proretset &&
+		proc->prorettype == BOOLOID && proc->pronargs == 2 &&
+		proc->proargtypes.values[0] == TEXTOID &&
+		getBaseType(proc->proargtypes.values[1]) == INT8OID;
+	ReleaseSysCache(tuple);
+	return fit;
+}
+
+/* Refuse to go on without the default validator. */
+static void
+refuse_default(const char *detail)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_FENCE_VALIDATOR_UNAVAILABLE),
+			 errmsg("the default validator cannot be asked"),
+			 errdetail_internal("%s", detail),
+			 errhint("Have an administrator set lockfence.validator to a function of (resource text, token lockfence.fence_token) that returns boolean, with its schema and the types of its arguments, or to an empty string.")));
+}
+
+/* The function that the setting names; InvalidOid: there is none. */
+static Oid
+look_up_default(void)
+{
+	LOCAL_FCINFO(fcinfo, 1);
+	Oid			user;
+	int			context;
+	int			level = NewGUCNestLevel();
+	Datum		found;
+
+	/* as a superuser: its schema may be closed to whoever writes */
+	GetUserIdAndSecContext(&user, &context);
+	SetUserIdAndSecContext(BOOTSTRAP_SUPERUSERID, context | SECURITY_LOCAL_USERID_CHANGE);
+	(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET,
+							 PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	InitFunctionCallInfoData(*fcinfo, NULL, 1, InvalidOid, NULL, NULL);
+	fcinfo->args[0].value = CStringGetTextDatum(default_validator);
+	fcinfo->args[0].isnull = false;
+	found = to_regprocedure(fcinfo);
+	AtEOXact_GUC(true, level);
+	SetUserIdAndSecContext(user, context);
+	return fcinfo->isnull ? InvalidOid : DatumGetObjectId(found);
+}
+
+/* Is it an error of what the setting says, rather than of this session? */
+static bool
+is_of_setting(int sqlstate)
+{
+	int			category = ERRCODE_TO_CATEGORY(sqlstate);
+
+	return category == ERRCODE_SYNTAX_ERROR_OR_ACCESS_RULE_VIOLATION ||
+		category == ERRCODE_INVALID_SCHEMA_NAME;
+}
+
+/*
+ * The default validator; an error where there is none that could be asked, which
+ * is to be caught by a subtransaction's end.
+ */
+static Oid
+find_default(void)
+{
+	if (default_is_hidden)
+		refuse_default("The session came with a lockfence.validator that it may not set, in place of the server's.");
+	while (!default_is_known)
+	{
+		/* set first: a message that comes during the look-up must clear it again */
+		default_is_known = true;
+		PG_TRY();
+		{
+			default_oid = look_up_default();
+			if (!OidIsValid(default_oid))
+				refuse_default(psprintf("There is no function \"%s\".", default_validator));
+			if (!is_fit(default_oid))
+				refuse_default(psprintf("Function \"%s\" is not one of a resource and a token that returns boolean.",
+										default_validator));
+		}
+		PG_CATCH();
+		{
+			default_is_known = false;
+			if (!is_of_setting(geterrcode()))
+				PG_RE_THROW();
+			FlushErrorState();
+			refuse_default(psprintf("There is no function \"%s\".", default_validator));
+		}
+		PG_END_TRY();
+	}
+	return default_oid;
+}
+
+/* The fence's own validator, which may be gone. */
+static Oid
+find_own(const FenceCheck *check)
+{
+	if (!SearchSysCacheExists1(PROCOID, ObjectIdGetDatum(check->validator)))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_FUNCTION),
+				 errmsg("the validator of the fence of table \"%s\" does not exist",
+						RelationGetRelationName(check->write.rel)),
+				 errdetail("It was dropped after the fence was attached."),
+				 errhint("Declare the fence again by lockfence.detach() and lockfence.attach()."),
+				 errtable(check->write.rel)));
+	return check->validator;
+}
+
+/* Find the validator and call it; true is a yes, and nothing else is. */
+static bool
+call_validator(const FenceCheck *check, Oid *validator)
+{
+	FmgrInfo	flinfo;
+	LOCAL_FCINFO(fcinfo, 2);
+	Datum		valid;
+
+	*validator = OidIsValid(check->validator) ? find_own(check) : find_default();
+	fmgr_info(*validator, &flinfo);
+	InitFunctionCallInfoData(*fcinfo, &flinfo, 2, InvalidOid, NULL, NULL);
+	fcinfo->args[0].value = CStringGetTextDatum(check->write.resource);
+	fcinfo->args[0].isnull = false;
+	fcinfo->args[1].value = Int64GetDatum(check->token);
+	fcinfo->args[1].isnull = false;
+	lockfence_count(check->write.rel, LOCKFENCE_VALIDATOR_CALLS);
+	valid = FunctionCallInvoke(fcinfo);
+	return !fcinfo->isnull && DatumGetBool(valid);
+}
+
+/*
+ * The same in a subtransaction, so that an error can be taken note of; it is
+ * returned then.
+ */
+static ErrorData *
+try_validator(const FenceCheck *check, Oid *validator, bool *valid)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	ErrorData  *error = NULL;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(context);
+	PG_TRY();
+	{
+		*valid = call_validator(check, validator);
+		ReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(context);
+	CurrentResourceOwner = owner;
+	return error;
+}
+
+/*
+ * Ask the validator; refuses the token on a no.  Returns false then, or where
+ * nobody could be asked: on an advisory fence.
+ */
+bool
+lockfence_ask_validator(const FenceCheck *check)
+{
+	Relation	before = asking_rel;
+	ErrorData  *error;
+	Oid			validator;
+	bool		valid = false;
+
+	asking_rel = check->write.rel;
+	error = try_validator(check, &validator, &valid);
+	asking_rel = before;
+	if (error != NULL)
+	{
+		lockfence_count(check->write.rel, LOCKFENCE_VALIDATOR_FAILURES);
+		if (error->sqlerrcode != ERRCODE_FENCE_VALIDATOR_UNAVAILABLE)
+			ReThrowError(error);
+		lockfence_refuse_unavailable(&check->write, check->token, error);
+	}
+	else if (!valid)
+		lockfence_refuse_unvalidated(&check->write, check->token, validator);
+	return valid;
+}
+
+/* A validator that could not ask its service has said yes all the same. */
+void
+lockfence_count_open(void)
+{
+	lockfence_count(asking_rel, LOCKFENCE_VALIDATOR_OPEN);
+}
+
+/*
+ * May the token raise the mark in a row?  Under a default validator, if this
+ * transaction has had it accepted elsewhere.
+ */
+bool
+lockfence_vouch_for(const FencedWrite *write, FenceToken token)
+{
+	if (!has_default() || lockfence_holds_token(token))
+		return true;
+	lockfence_refuse_unvouched(write, token);
+	return false;
+}

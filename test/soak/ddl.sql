@@ -1,0 +1,2 @@
+SELECT soak.ddl();
+SELECT lockfence.reconcile('soak.part');

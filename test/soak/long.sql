@@ -1,0 +1,12 @@
+SELECT soak.write('batch'), soak.write('guarded');
+SELECT soak.write('doc');
+SELECT soak.write('job');
+BEGIN;
+SAVEPOINT s;
+SELECT soak.write('part');
+SAVEPOINT t;
+SELECT soak.write('part');
+ROLLBACK TO SAVEPOINT s;
+SELECT soak.write('part');
+RELEASE SAVEPOINT s;
+COMMIT;

@@ -1,0 +1,3 @@
+SELECT lockfence.prune('5 seconds');
+VACUUM lockfence.mark, lockfence.state, soak.refused, soak.job, soak.doc;
+ANALYZE lockfence.mark;
