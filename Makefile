@@ -61,4 +61,8 @@ fuzz:
 pause:
 	$(HERE)scripts/pause --scale $(or $(SCALE),full)
 
-.PHONY: validate install-validate clean-validate matrix memcheck soak fuzz pause
+# What the fence costs: docs/performance.md.  QUICK=1 takes about five minutes.
+bench:
+	$(HERE)bench/run $(if $(QUICK),--quick)
+
+.PHONY: validate install-validate clean-validate matrix memcheck soak fuzz pause bench
