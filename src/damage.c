@@ -60,25 +60,44 @@ lockfence_report_damage(const MarkScan *scan)
 			 errtable(scan->rel)));
 }
 
+/* The page's item, or NULL where there is none. */
+static ItemId
+used_item(Page page, OffsetNumber item)
+{
+	ItemId		id;
+
+	if (PageIsNew(page) || item > PageGetMaxOffsetNumber(page))
+		return NULL;
+	id = PageGetItemId(page, item);
+	return ItemIdIsUsed(id) ? id : NULL;
+}
+
 /* Is there a row, visible or not, to which an index entry may point? */
+static bool
+page_has_row(Page page, OffsetNumber item)
+{
+	ItemId		id = used_item(page, item);
+
+	/* what was updated within the page; it leads to a row, or is itself dead */
+	if (id != NULL && ItemIdIsRedirected(id))
+	{
+		id = used_item(page, ItemIdGetRedirect(id));
+		if (id != NULL && !ItemIdIsNormal(id))
+			return false;
+	}
+	return id != NULL &&
+		(!ItemIdIsNormal(id) ||
+		 ((HeapTupleHeader) PageGetItem(page, id))->t_hoff >= SizeofHeapTupleHeader);
+}
+
 static bool
 row_is_there(Relation rel, ItemPointer tid)
 {
 	Buffer		buffer = ReadBuffer(rel, ItemPointerGetBlockNumber(tid));
-	OffsetNumber item = ItemPointerGetOffsetNumber(tid);
-	bool		there = false;
-	Page		page;
+	bool		there;
 
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	page = BufferGetPage(buffer);
-	if (!PageIsNew(page) && item <= PageGetMaxOffsetNumber(page))
-	{
-		ItemId		id = PageGetItemId(page, item);
-
-		there = ItemIdIsUsed(id) &&
-			(!ItemIdIsNormal(id) ||
-			 ((HeapTupleHeader) PageGetItem(page, id))->t_hoff >= SizeofHeapTupleHeader);
-	}
+	there = page_has_row(BufferGetPage(buffer), ItemPointerGetOffsetNumber(tid));
 	UnlockReleaseBuffer(buffer);
 	return there;
 }

@@ -15,8 +15,12 @@ my $node = fenced_node('damage', "full_page_writes = off\n");
 $node->safe_psql('postgres', q{
 	CREATE TABLE batch (id int PRIMARY KEY, note text);
 	SELECT lockfence.attach('batch', 'batch-{id}');
+	SELECT lockfence.present('batch-1', 18);
+	SELECT lockfence.present('batch-1', 19);
 	BEGIN; SELECT lockfence.present(20); INSERT INTO batch SELECT generate_series(1, 5); COMMIT;
 });
+# now the index leads to batch-1 by way of a pointer within the page, as to most marks that were advanced
+$node->safe_psql('postgres', 'VACUUM lockfence.mark');
 
 # ---- what must hold
 
