@@ -18,7 +18,7 @@ SQL := $(filter-out sql/lockfence_validate--% $(if $(VALIDATE),,sql/validate_%),
 DATA = $(foreach f,$(SQL),$(if $(findstring --,$(f)),$(f)))
 OBJS = $(patsubst %,src/%.o, \
 	lockfence token state timeline mark damage hint durable holder streak fence contend preempt \
-	guard trigarg template guarded jsonvalue refuse admin rows stats refusals shmem cache \
+	shown guard trigarg template guarded jsonvalue refuse admin rows stats refusals shmem cache \
 	validator lend) $(MORE_OBJS)
 
 PG_CPPFLAGS = -DLOCKFENCE_VERSION='"$(EXTVERSION)"'

@@ -3,9 +3,7 @@
  *		The triggers that stand between a write and a fenced table.
  *
  * Each entry checks how it was called and hands over to one function an
- * event.  A write's token is taken from the token column, where this very
- * statement sets it, and from what the transaction has presented; two that
- * differ are refused, and the one accepted is stored in the row.
+ * event.  The token that is accepted is stored in the row.
  *
  * A row fence keeps the mark in the row.  The row is locked before its guard
  * is called and OLD is its newest version, so the comparison needs no other
@@ -13,7 +11,6 @@
  */
 #include "postgres.h"
 
-#include "access/sysattr.h"
 #include "access/xact.h"
 #include "commands/trigger.h"
 #include "lockfence.h"
@@ -24,18 +21,6 @@
 PG_FUNCTION_INFO_V1(lockfence_guard_row);
 PG_FUNCTION_INFO_V1(lockfence_guard_statement);
 PG_FUNCTION_INFO_V1(lockfence_guard_truncate);
-
-/* One call of the row guard. */
-typedef struct RowGuard
-{
-	TriggerData *trigger;
-	const Fence *fence;
-	Relation	rel;
-	TupleTableSlot *old;		/* NULL on INSERT */
-	TupleTableSlot *new;		/* NULL on DELETE */
-	FenceToken	moved;			/* accepted by the UPDATE of which this DELETE
-								 * is a part; 0: none */
-} RowGuard;
 
 /* Raise an error unless called as a BEFORE trigger of the given level. */
 static void
@@ -73,116 +58,6 @@ is_bypassed(Relation rel)
 	return true;
 }
 
-/* The token in a row; 0 where there is none. */
-static FenceToken
-stored_token(const RowGuard *guard, TupleTableSlot *slot)
-{
-	bool		isnull;
-	Datum		value;
-
-	if (guard->fence->token_attno == 0 || slot == NULL)
-		return 0;
-	value = slot_getattr(slot, guard->fence->token_attno, &isnull);
-	return isnull ? 0 : Max(DatumGetInt64(value), 0);
-}
-
-/* Does this statement set the token column, for the guard to take as proof? */
-static bool
-column_is_set(const RowGuard *guard)
-{
-	AttrNumber	attno = guard->fence->token_attno;
-
-	if (attno == 0 || guard->fence->presented_only || guard->new == NULL)
-		return false;
-	if (guard->old == NULL)
-		return !slot_attisnull(guard->new, attno);
-	return bms_is_member(attno - FirstLowInvalidHeapAttributeNumber,
-						 guard->trigger->tg_updatedcols);
-}
-
-/* The token that the transaction has presented for the write; 0: none. */
-static bool
-presented_token(const FencedWrite *write, FenceToken *token)
-{
-	const HeldToken *held = write->resource ? lockfence_held_token(write->resource) : NULL;
-	FenceToken	ambient = lockfence_ambient_token();
-
-	*token = held ? held->token : ambient;
-	if (held != NULL && ambient != 0 && held->token != ambient)
-	{
-		lockfence_refuse_conflicting(write, held->token, "The token presented for it",
-									 ambient, "the transaction's ambient token");
-		return false;
-	}
-	return true;
-}
-
-/* The token that the statement puts into the token column; 0: none. */
-static bool
-column_token(const RowGuard *guard, const FencedWrite *write, FenceToken *token)
-{
-	bool		isnull;
-	Datum		value;
-
-	*token = 0;
-	if (!column_is_set(guard))
-		return true;
-	value = slot_getattr(guard->new, guard->fence->token_attno, &isnull);
-	if (!isnull && DatumGetInt64(value) > 0)
-	{
-		*token = DatumGetInt64(value);
-		return true;
-	}
-	lockfence_refuse_invalid(write, isnull, isnull ? 0 : DatumGetInt64(value));
-	return false;
-}
-
-/*
- * The token of a row's write; 0: it shows none.  False where it was refused,
- * on an advisory fence.
- */
-static bool
-choose_token(const RowGuard *guard, const FencedWrite *write, FenceToken *token)
-{
-	FenceToken	column;
-	FenceToken	presented;
-
-	if (!lockfence_pass_gate(write) ||
-		!column_token(guard, write, &column) || !presented_token(write, &presented))
-		return false;
-	if (column != 0 && presented != 0 && column != presented)
-	{
-		lockfence_refuse_conflicting(write, column, "The token in the column",
-									 presented, "the token that the transaction has presented");
-		return false;
-	}
-	*token = column != 0 ? column : presented;
-	return true;
-}
-
-/* What a client should do to show a token. */
-static char *
-missing_hint(const Fence *fence, bool sets_columns)
-{
-	const char *present = fence->resource ? "lockfence.present(resource, token)" :
-		"lockfence.present(token)";
-
-	if (!sets_columns || fence->token_column == NULL || fence->presented_only)
-		return psprintf("Call %s in this transaction before the statement.", present);
-	return psprintf("Call %s in this transaction before the statement, or set column \"%s\" to the token in the statement.",
-					present, fence->token_column);
-}
-
-/* A write without a token: refuse it, where the fence says so. */
-static void
-settle_missing(const Fence *fence, const FencedWrite *write, bool sets_columns)
-{
-	if (fence->missing_allowed)
-		lockfence_count(write->rel, LOCKFENCE_UNPROTECTED);
-	else
-		lockfence_refuse_missing(write, missing_hint(fence, sets_columns));
-}
-
 /* Check the row's token against its named resource; 0: it goes unprotected. */
 static FenceToken
 check_named(const RowGuard *guard, const char *resource, FenceToken stored)
@@ -193,11 +68,11 @@ check_named(const RowGuard *guard, const char *resource, FenceToken stored)
 	FenceCheck	check = lockfence_fence_check(fence, guard->rel, resource);
 
 	check.stored = stored;
-	if (!choose_token(guard, &check.write, &token))
+	if (!lockfence_choose_token(guard, &check.write, &token))
 		return 0;
 	if (token == 0)
 	{
-		settle_missing(fence, &check.write, guard->new != NULL);
+		lockfence_settle_missing(fence, &check.write, guard->new != NULL);
 		return 0;
 	}
 	check.token = token;
@@ -233,9 +108,9 @@ simple_question(const RowGuard *guard, Datum *value, FenceToken *shown)
 	if (guard->old != NULL && (!key_value(guard, guard->old, &before) || before != *value))
 		return false;
 	*shown = 0;
-	if (!column_is_set(guard))
+	if (!lockfence_column_is_set(guard))
 		return true;
-	*shown = stored_token(guard, guard->new);
+	*shown = lockfence_stored_token(guard, guard->new);
 	return *shown != 0;
 }
 
@@ -280,7 +155,7 @@ compare_with_row(const RowGuard *guard, const FencedWrite *write,
 static FenceToken
 check_row(const RowGuard *guard)
 {
-	FenceToken	mark = stored_token(guard, guard->old);
+	FenceToken	mark = lockfence_stored_token(guard, guard->old);
 	FenceToken	token;
 	FencedWrite write = {
 		.rel = guard->rel,
@@ -288,7 +163,7 @@ check_row(const RowGuard *guard)
 		.advisory = guard->fence->advisory
 	};
 
-	if (!choose_token(guard, &write, &token))
+	if (!lockfence_choose_token(guard, &write, &token))
 		return 0;
 	if (token == 0)
 		token = guard->moved;
@@ -296,7 +171,7 @@ check_row(const RowGuard *guard)
 	{
 		/* a new row belongs to nobody yet */
 		if (guard->old != NULL)
-			settle_missing(guard->fence, &write, guard->new != NULL);
+			lockfence_settle_missing(guard->fence, &write, guard->new != NULL);
 		return 0;
 	}
 	return compare_with_row(guard, &write, token, mark) ? token : 0;
@@ -328,7 +203,7 @@ row_to_write(const RowGuard *guard, HeapTuple tuple, FenceToken accepted)
 	if (guard->fence->token_attno == 0)
 		return tuple;
 	return store_token(guard, tuple,
-					   accepted != 0 ? accepted : stored_token(guard, guard->old));
+					   accepted != 0 ? accepted : lockfence_stored_token(guard, guard->old));
 }
 
 /*
@@ -338,7 +213,7 @@ row_to_write(const RowGuard *guard, HeapTuple tuple, FenceToken accepted)
 static FenceToken
 check_move(const RowGuard *guard, const char *from, const char *to)
 {
-	FenceToken	stored = stored_token(guard, guard->old);
+	FenceToken	stored = lockfence_stored_token(guard, guard->old);
 	FenceToken	accepted;
 
 	if (strcmp(from, to) < 0)
@@ -360,7 +235,7 @@ check_update(const RowGuard *guard)
 
 	to = lockfence_slot_resource(fence, guard->rel, guard->new);
 	if (lockfence_same_resource(fence, guard->rel, guard->old, guard->new))
-		return check_named(guard, to, stored_token(guard, guard->old));
+		return check_named(guard, to, lockfence_stored_token(guard, guard->old));
 	/* a row from before the fence, which belonged to no resource yet */
 	if (!lockfence_slot_has_resource(fence, guard->old))
 		return check_named(guard, to, 0);
@@ -378,7 +253,7 @@ check_resources(const RowGuard *guard)
 	if (guard->new != NULL)
 		return check_update(guard);
 	return check_named(guard, lockfence_slot_resource(fence, guard->rel, guard->old),
-					   stored_token(guard, guard->old));
+					   lockfence_stored_token(guard, guard->old));
 }
 
 /* Check a row's write; 0: it goes unprotected. */
@@ -450,7 +325,7 @@ guard_delete(RowGuard *guard)
 static HeapTuple
 follow_publisher(const RowGuard *guard, HeapTuple tuple)
 {
-	FenceToken	token = stored_token(guard, guard->new);
+	FenceToken	token = lockfence_stored_token(guard, guard->new);
 	FenceToken	before;
 
 	if (token != 0 && guard->fence->resource != NULL)
@@ -503,10 +378,11 @@ check_constant(Relation rel, const Fence *fence)
 	FenceCheck	check = lockfence_fence_check(fence, rel,
 											  lockfence_constant_resource(fence));
 
-	if (!lockfence_pass_gate(&check.write) || !presented_token(&check.write, &check.token))
+	if (!lockfence_pass_gate(&check.write) ||
+		!lockfence_presented_token(&check.write, &check.token))
 		return;
 	if (check.token == 0)
-		settle_missing(fence, &check.write, false);
+		lockfence_settle_missing(fence, &check.write, false);
 	else if (lockfence_check_and_advance(&check, &previous))
 		lockfence_count(rel, LOCKFENCE_ACCEPTED);
 }

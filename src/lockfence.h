@@ -261,6 +261,27 @@ extern bool lockfence_streak_goes_on(const Fence *fence, Datum value,
 extern void lockfence_streak_begin(const Fence *fence, Datum value,
 								   FenceToken shown, FenceToken accepted);
 
+/* shown.c: the token that a write shows */
+/* One call of the row guard, see guard.c. */
+typedef struct RowGuard
+{
+	struct TriggerData *trigger;
+	const Fence *fence;
+	Relation	rel;
+	TupleTableSlot *old;		/* NULL on INSERT */
+	TupleTableSlot *new;		/* NULL on DELETE */
+	FenceToken	moved;			/* accepted by the UPDATE of which this DELETE
+								 * is a part; 0: none */
+} RowGuard;
+
+extern FenceToken lockfence_stored_token(const RowGuard *guard, TupleTableSlot *slot);
+extern bool lockfence_column_is_set(const RowGuard *guard);
+extern bool lockfence_presented_token(const FencedWrite *write, FenceToken *token);
+extern bool lockfence_choose_token(const RowGuard *guard, const FencedWrite *write,
+								   FenceToken *token);
+extern void lockfence_settle_missing(const Fence *fence, const FencedWrite *write,
+									 bool sets_columns);
+
 /* template.c: resource names */
 extern AttrNumber lockfence_resolve_column(Relation rel, const char *column);
 extern void lockfence_split_template(Fence *fence, const char *template);
