@@ -102,6 +102,8 @@ static const struct config_enum_entry policies[] = {
 
 /* setting */
 static int	on_timeline_change = POLICY_AUTO;
+static int	times_assigned = 0;
+static bool setting_is_hidden = false;
 
 bool		lockfence_gate_is_open = false;
 static bool open_for_good = false;	/* beyond this transaction */
@@ -205,7 +207,7 @@ is_sealed(const Gate *gate)
 {
 	if (gate->event < EVENT_PROMOTION)
 		return false;
-	return on_timeline_change == POLICY_SEAL ||
+	return on_timeline_change == POLICY_SEAL || setting_is_hidden ||
 		(on_timeline_change == POLICY_AUTO && gate->event != EVENT_PROMOTION);
 }
 
@@ -357,16 +359,27 @@ at_transaction_event(XactEvent event, void *arg)
 	}
 }
 
+static void
+assign_policy(int value, void *extra)
+{
+	times_assigned++;
+	setting_is_hidden = false;
+}
+
 /* Called once a backend, or by the postmaster. */
 void
 lockfence_timeline_init(void)
 {
+	bool		was_set = GetConfigOption("lockfence.on_timeline_change", true, false) != NULL;
+
 	/* not to be set by a session: what it lets pass, it lets pass for all */
 	DefineCustomEnumVariable("lockfence.on_timeline_change",
 							 "Sets what fences do when the database's timeline has changed.",
 							 "auto: seal after a recovery to a point in time or with a visible loss, and warn after a promotion.",
 							 &on_timeline_change, POLICY_AUTO, policies, PGC_SIGHUP, 0,
-							 NULL, NULL, NULL);
+							 NULL, assign_policy, NULL);
+	/* a client has put its own in place of the server's, see validator.c */
+	setting_is_hidden = was_set && times_assigned == 1;
 	RegisterXactCallback(at_transaction_event, NULL);
 }
 
