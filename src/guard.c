@@ -393,7 +393,8 @@ check_write(const RowGuard *guard)
 	if (guard->fence->resource == NULL)
 		return check_row(guard);
 	simple = simple_question(guard, &value, &shown);
-	if (simple && lockfence_streak_goes_on(guard->fence, value, shown, &accepted))
+	if (simple && lockfence_gate_is_open &&
+		lockfence_streak_goes_on(guard->fence, value, shown, &accepted))
 	{
 		lockfence_count(guard->rel, LOCKFENCE_ACCEPTED);
 		return accepted;
