@@ -4,9 +4,9 @@
  *
  * A variant is a file of bench/variants; its statements are prepared, sent one
  * by one as an application would, and run in the schema that bears its name.
- * In every round each variant has one slice, of the same length, on sessions
- * of its own that stay open, so that whatever disturbs the machine disturbs
- * all variants alike and nobody pays for a start.
+ * In every round each variant has one short slice, of the same number of
+ * operations, on sessions of its own that stay open, so that whatever disturbs
+ * the machine disturbs all variants alike and nobody pays for a start.
  *
  * One line of CSV a slice: variant, round, clients, the first session's process, operations,
  * seconds, CPU seconds of the sessions' processes, bytes of WAL, new multixacts.
@@ -81,15 +81,13 @@ static int	nclients = 1;
 static int	nrounds = 1;
 static long nrows = 1000;
 static long nbatches = 1000;
-static long ops_wanted = 0;		/* of a slice; 0: as many as fit in its time */
+static long ops_wanted = 100;	/* of a slice, each client */
 static long warm_up = 0;
-static double slice_seconds = 1;
 static long stride = 0;			/* every so manieth row, by turns; 0: at random */
 static const char *before_slice = NULL;
 static const char *after_slice = NULL;
 static const char *on_connect = NULL;
 static const char *statements_of = NULL;	/* what every variant runs instead of its own */
-static double deadline;			/* of the slice under way */
 static PGconn *monitor;
 
 static void
@@ -342,12 +340,8 @@ run_client(void *arg)
 	Client	   *client = arg;
 
 	client->ops = 0;
-	if (ops_wanted > 0)
-		while (client->ops < ops_wanted)
-			run_operation(client);
-	else
-		while (now() < deadline)
-			run_operation(client);
+	while (client->ops < ops_wanted)
+		run_operation(client);
 	return NULL;
 }
 
@@ -400,7 +394,6 @@ run_clients(const Variant *variant)
 	pthread_t	threads[MAX_CLIENTS];
 	long		ops = 0;
 
-	deadline = now() + slice_seconds;
 	for (int i = 0; i < nclients; i++)
 		pthread_create(&threads[i], NULL, run_client, &variant->clients[i]);
 	for (int i = 0; i < nclients; i++)
@@ -435,8 +428,7 @@ warm(const Variant *variant)
 	long		wanted = ops_wanted;
 
 	ops_wanted = warm_up;
-	if (warm_up > 0)
-		(void) run_clients(variant);
+	(void) run_clients(variant);
 	ops_wanted = wanted;
 }
 
@@ -445,7 +437,7 @@ usage(void)
 {
 	fputs("usage: client [OPTION...] VARIANT.sql...\n"
 		  "  -c CLIENTS  -r ROUNDS  -i ROWS  -m RESOURCES\n"
-		  "  -t SECONDS | -n OPERATIONS   of a slice, each client\n"
+		  "  -n OPERATIONS                of a slice, each client\n"
 		  "  -w OPERATIONS                beforehand, each client\n"
 		  "  -e N                         every Nth row by turns, and not any at random\n"
 		  "  -x FILE                      what every variant runs, instead of its own statements\n"
@@ -461,7 +453,7 @@ main(int argc, char **argv)
 	int			nvariants;
 	int			option;
 
-	while ((option = getopt(argc, argv, "c:r:i:m:t:n:w:e:x:s:b:a:")) != -1)
+	while ((option = getopt(argc, argv, "c:r:i:m:n:w:e:x:s:b:a:")) != -1)
 	{
 		switch (option)
 		{
@@ -469,7 +461,6 @@ main(int argc, char **argv)
 			case 'r': nrounds = atoi(optarg); break;
 			case 'i': nrows = atol(optarg); break;
 			case 'm': nbatches = atol(optarg); break;
-			case 't': slice_seconds = atof(optarg); break;
 			case 'n': ops_wanted = atol(optarg); break;
 			case 'w': warm_up = atol(optarg); break;
 			case 'e': stride = atol(optarg); break;

@@ -2,20 +2,19 @@
 
 . "$(dirname "${BASH_SOURCE[0]}")/../scripts/lib.sh"
 
-MORE_PACKAGES+=(libpq-dev valgrind)
-
-# prepare_bench: a private server with the extension and the benchmark's own module in it, and the clients;
-# built once, where one part of the benchmark calls others.
+# prepare_bench: a private server with the extension and the benchmark's own module in it, and the clients.  What
+# has been built already, where one part of the benchmark calls others or scripts/test calls it, is not built again.
 prepare_bench() {
-	if [ -n "${BENCH_BIN-}" ]; then
+	if [ -n "${SRC-}" ]; then
 		make_workdir
 		[ "$(id -u)" != 0 ] || chown postgres: "$WORK"
-		return
+	else
+		prepare
 	fi
-	prepare
-	local module=$WORK/lockfence_bench.so
-	as_user "${CC:-cc}" -O2 -fPIC -shared -I"$("$PG_CONFIG" --includedir-server)" -o "$module" "$SRC/bench/module.c"
-	cp "$module" "$WORK/server$("$PG_CONFIG" --pkglibdir)/"
+	[ -z "${BENCH_BIN-}" ] || return 0
+	need_packages libpq-dev valgrind python3
+	as_user "${CC:-cc}" -O2 -fPIC -shared -I"$("$PG_CONFIG" --includedir-server)" -o "$WORK/bench.so" "$SRC/bench/module.c"
+	cp "$WORK/bench.so" "$(pg_config --pkglibdir)/lockfence_bench.so"
 	export BENCH_BIN=$WORK
 	compile_with_libpq "$BENCH_BIN/client" -O2 "$SRC/bench/client.c" -pthread
 	compile_with_libpq "$BENCH_BIN/takeover" -O2 "$SRC/bench/takeover.c"

@@ -317,6 +317,85 @@ $$;
 COMMENT ON FUNCTION lockfence._verify_database() IS
 'findings of verify() about the extension and the database';
 
+-- Rows are looked at, but only a few of a table, and neither for long nor where that is not allowed.
+CREATE FUNCTION lockfence._lacks_marks(member regclass, token_column text)
+RETURNS boolean
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '100ms'
+AS $$
+DECLARE
+	lacks boolean;
+BEGIN
+	IF NOT (has_table_privilege(member, 'SELECT') AND has_table_privilege('lockfence.mark', 'SELECT')
+		AND has_table_privilege('lockfence.state', 'SELECT')) THEN
+		RETURN false;
+	END IF;
+	EXECUTE format(
+		'SELECT EXISTS ('
+		'	SELECT FROM (SELECT lockfence.resource_of(%1$L, t) AS resource, t.%2$I AS token FROM ONLY %1$s t LIMIT 100) s'
+		'	WHERE s.resource IS NOT NULL'
+		'		AND s.token > (SELECT coalesce(max(value), 0) FROM lockfence.state WHERE name IN (''floor'', ''minimum''))'
+		'		AND NOT EXISTS (SELECT FROM lockfence.mark m WHERE m.resource = s.resource))',
+		member, token_column) INTO lacks;
+	RETURN lacks;
+EXCEPTION WHEN OTHERS THEN
+	RETURN false;
+END
+$$;
+COMMENT ON FUNCTION lockfence._lacks_marks(regclass, text) IS
+'whether a row carries a token whose resource has no mark, as far as a few rows show';
+
+CREATE FUNCTION lockfence._verify_marks(members lockfence._member[])
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT DISTINCT m.root, 'error', 'marks_missing',
+		format('Rows of %s carry tokens of resources that have no mark, as after a restore without lockfence.mark: stale tokens pass.',
+			m.root),
+		format('SELECT lockfence.reconcile(%L);', m.root)
+	FROM unnest(members) m JOIN pg_class c ON c.oid = m.member
+	WHERE m.is_guarded AND c.relkind = 'r' AND m.settings ?& ARRAY['resource', 'token_column']
+		AND lockfence._lacks_marks(m.member, m.settings ->> 'token_column')
+$$;
+COMMENT ON FUNCTION lockfence._verify_marks(lockfence._member[]) IS
+'findings of verify(): marks that did not come with the rows';
+
+CREATE OR REPLACE FUNCTION lockfence._verify_tables(tables regclass[])
+RETURNS SETOF lockfence._finding
+LANGUAGE plpgsql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	relatives regclass[] := ARRAY(SELECT lockfence._relatives(tables));
+	all_guards lockfence._guard[] := ARRAY(SELECT g FROM lockfence._guards(relatives) g);
+	members lockfence._member[] := ARRAY(
+		SELECT m FROM lockfence._members(relatives, all_guards) m WHERE m.member = ANY (tables));
+	guards lockfence._guard[] := ARRAY(SELECT g FROM unnest(all_guards) g WHERE g.member = ANY (tables));
+BEGIN
+	RETURN QUERY
+	SELECT f.target, f.severity, f.code, f.problem, f.remedy
+	FROM (
+		SELECT 1, v.* FROM lockfence._verify_kin(members) v
+		UNION ALL SELECT 2, v.* FROM lockfence._verify_neighbours(members, guards) v
+		UNION ALL SELECT 3, v.* FROM lockfence._verify_token_column(members) v
+		UNION ALL SELECT 4, v.* FROM lockfence._verify_placeholders(members) v
+		UNION ALL SELECT 5, v.* FROM lockfence._verify_validator(members) v
+		UNION ALL SELECT 6, v.* FROM lockfence._verify_unfenced(members) v
+		UNION ALL SELECT 7, v.* FROM lockfence._verify_guard_names(members, guards) v
+		UNION ALL SELECT 8, v.* FROM lockfence._verify_guard_contents(members, guards) v
+		UNION ALL SELECT 9, v.* FROM lockfence._verify_guard_states(members, guards) v
+		UNION ALL SELECT 10, v.* FROM lockfence._verify_choices(members) v
+		UNION ALL SELECT 11, v.* FROM lockfence._verify_owners(members) v
+		UNION ALL SELECT 12, v.* FROM lockfence._verify_marks(members) v
+	) AS f (subject, target, severity, code, problem, remedy)
+	ORDER BY f.subject, array_position(tables, f.target), f.code, f.problem;
+END
+$$;
+COMMENT ON FUNCTION lockfence._verify_tables(regclass[]) IS
+'findings of verify() about tables, in an order in which the remedies can be run';
+
 -- ---------------------------------------------------------------- the drill
 
 CREATE OR REPLACE FUNCTION lockfence._set_stage(target regclass, condition text)
