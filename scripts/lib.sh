@@ -30,6 +30,12 @@ PGDATA=
 say() { printf '==> %s\n' "$*" >&2; }
 die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
 
+# usage [STATUS]: the head of the script that runs, which tells how to call it.
+usage() {
+	sed -n '2,/^$/s/^# \{0,1\}//p' "$0"
+	exit "${1:-64}"
+}
+
 # ---- who runs what -------------------------------------------------------------------------------
 
 as_root() {
