@@ -57,7 +57,7 @@ matrix memcheck soak:
 fuzz:
 	$(HERE)test/fuzz/run 100
 
-# The proofs against a real etcd quorum: docs/pause-kit.md.  SCALE=dev takes three minutes.
+# The proofs against a real etcd quorum: docs/pause-kit.md.  SCALE=dev takes three to four minutes.
 pause:
 	$(HERE)scripts/pause --scale $(or $(SCALE),full)
 
