@@ -1,5 +1,5 @@
 # lockfence: a PGXS extension.  `make`, `make install`, `make installcheck`.
-# `scripts/test` runs every test without installing it; `make memcheck` and `make matrix` are the slower ones.
+# `scripts/test` runs every test without installing it; `make memcheck`, `make fuzz`, `make soak` and `make matrix` are the slower ones.
 # `make validate install-validate` builds lockfence_validate too, which takes libcurl and jansson.
 # lockfence_pgtap is SQL alone, and for tests.
 EXTENSION = lockfence lockfence_pgtap
@@ -17,9 +17,9 @@ VALIDATE := $(wildcard $(CURDIR)/lockfence_validate.so)
 SQL := $(filter-out sql/lockfence_validate--% $(if $(VALIDATE),,sql/validate_%),$(SQL))
 DATA = $(foreach f,$(SQL),$(if $(findstring --,$(f)),$(f)))
 OBJS = $(patsubst %,src/%.o, \
-	lockfence token state timeline mark hint durable holder streak fence contend preempt \
+	lockfence token state timeline mark damage hint durable holder streak fence contend preempt \
 	guard trigarg template guarded jsonvalue refuse admin rows stats refusals shmem cache \
-	validator lend)
+	validator lend) $(MORE_OBJS)
 
 PG_CPPFLAGS = -DLOCKFENCE_VERSION='"$(EXTVERSION)"'
 
@@ -50,8 +50,12 @@ clean: clean-validate
 clean-validate:
 	$(MAKE) -f $(HERE)src/validate/Makefile clean
 
-matrix memcheck:
+matrix memcheck soak:
 	$(HERE)test/$@/run
+
+# Every night; scripts/test has a minute of it.
+fuzz:
+	$(HERE)test/fuzz/run 100
 
 # The proofs against a real etcd quorum: docs/pause-kit.md.  SCALE=dev takes three minutes.
 pause:
@@ -61,4 +65,4 @@ pause:
 bench:
 	$(HERE)bench/run $(if $(QUICK),--quick)
 
-.PHONY: validate install-validate clean-validate matrix memcheck pause bench
+.PHONY: validate install-validate clean-validate matrix memcheck soak fuzz pause bench

@@ -1071,7 +1071,7 @@ GRANT SELECT ON lockfence.refusals TO pg_monitor;
 
 -- ---------------------------------------------------------------- verification
 
--- Everything here reads catalogs alone and must answer in whatever state it
+-- Nearly everything here reads catalogs alone and must answer in whatever state it
 -- finds them, so what was declared is read from the triggers' bytes again and
 -- not by the function that takes them at their word.
 
@@ -1938,6 +1938,51 @@ $$;
 COMMENT ON FUNCTION lockfence._verify_owners(lockfence._member[]) IS
 'findings of verify(): who can take the guards off fenced tables, or get around them';
 
+-- Rows are looked at, but only a few of a table, and neither for long nor where that is not allowed.
+CREATE FUNCTION lockfence._lacks_marks(member regclass, token_column text)
+RETURNS boolean
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '100ms'
+AS $$
+DECLARE
+	lacks boolean;
+BEGIN
+	IF NOT (has_table_privilege(member, 'SELECT') AND has_table_privilege('lockfence.mark', 'SELECT')
+		AND has_table_privilege('lockfence.state', 'SELECT')) THEN
+		RETURN false;
+	END IF;
+	EXECUTE format(
+		'SELECT EXISTS ('
+		'	SELECT FROM (SELECT lockfence.resource_of(%1$L, t) AS resource, t.%2$I AS token FROM ONLY %1$s t LIMIT 100) s'
+		'	WHERE s.resource IS NOT NULL'
+		'		AND s.token > (SELECT coalesce(max(value), 0) FROM lockfence.state WHERE name IN (''floor'', ''minimum''))'
+		'		AND NOT EXISTS (SELECT FROM lockfence.mark m WHERE m.resource = s.resource))',
+		member, token_column) INTO lacks;
+	RETURN lacks;
+EXCEPTION WHEN OTHERS THEN
+	RETURN false;
+END
+$$;
+COMMENT ON FUNCTION lockfence._lacks_marks(regclass, text) IS
+'whether a row carries a token whose resource has no mark, as far as a few rows show';
+
+CREATE FUNCTION lockfence._verify_marks(members lockfence._member[])
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT DISTINCT m.root, 'error', 'marks_missing',
+		format('Rows of %s carry tokens of resources that have no mark, as after a restore without lockfence.mark: stale tokens pass.',
+			m.root),
+		format('SELECT lockfence.reconcile(%L);', m.root)
+	FROM unnest(members) m JOIN pg_class c ON c.oid = m.member
+	WHERE m.is_guarded AND c.relkind = 'r' AND m.settings ?& ARRAY['resource', 'token_column']
+		AND lockfence._lacks_marks(m.member, m.settings ->> 'token_column')
+$$;
+COMMENT ON FUNCTION lockfence._verify_marks(lockfence._member[]) IS
+'findings of verify(): marks that did not come with the rows';
+
 -- The database as a whole.
 
 CREATE FUNCTION lockfence._own_class(class_name name)
@@ -2234,7 +2279,8 @@ BEGIN
 			JOIN (VALUES
 				('session_replication_role', 'replica_role_grant', 'it can keep triggers that are not ALWAYS from firing.'),
 				('lockfence.bypass', 'bypass_grant', 'it can write past every fence.'),
-				('lockfence.preempt', 'preempt_grant', 'it can end other roles'' transactions.')
+				('lockfence.preempt', 'preempt_grant', 'it can end other roles'' transactions.'),
+				('lockfence.validator', 'validator_grant', 'it can raise marks to tokens that nobody was asked about.')
 			) AS s (name, code, problem) ON s.name = p.parname
 		WHERE lockfence._is_outsider(a.grantee, 10)
 	$query$;
@@ -2384,12 +2430,38 @@ BEGIN
 		UNION ALL SELECT 9, v.* FROM lockfence._verify_guard_states(members, guards) v
 		UNION ALL SELECT 10, v.* FROM lockfence._verify_choices(members) v
 		UNION ALL SELECT 11, v.* FROM lockfence._verify_owners(members) v
+		UNION ALL SELECT 12, v.* FROM lockfence._verify_marks(members) v
 	) AS f (subject, target, severity, code, problem, remedy)
 	ORDER BY f.subject, array_position(tables, f.target), f.code, f.problem;
 END
 $$;
 COMMENT ON FUNCTION lockfence._verify_tables(regclass[]) IS
 'findings of verify() about tables, in an order in which the remedies can be run';
+
+CREATE FUNCTION lockfence._verify_default_validator()
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT NULL::regclass, 'warning', v.code, format(v.problem, s.signature),
+		'-- Set lockfence.validator where it is set now: to a function that there is, or to nothing.'
+	FROM nullif(current_setting('lockfence.validator', true), '') AS s (signature)
+		CROSS JOIN LATERAL lockfence._find_validator(s.signature) AS f (validator)
+		LEFT JOIN pg_proc p ON p.oid = f.validator
+		JOIN (VALUES
+			('default_validator_missing', 'lockfence.validator names %s, which does not exist: no mark is raised.'),
+			('default_validator_unfit',
+				'lockfence.validator names %s, which is not a function of a resource and a token that returns boolean: no mark is raised.')
+		) AS v (code, problem) ON v.code = CASE
+			WHEN f.validator IS NULL THEN 'default_validator_missing'
+			WHEN p.prokind <> 'f' OR p.proretset OR p.prorettype <> 'boolean'::regtype
+				OR p.pronargs <> 2 OR p.proargtypes[0] <> 'text'::regtype
+				OR p.proargtypes[1] NOT IN ('lockfence.fence_token'::regtype, 'bigint'::regtype)
+				THEN 'default_validator_unfit' END
+	WHERE s.signature IS NOT NULL
+$$;
+COMMENT ON FUNCTION lockfence._verify_default_validator() IS
+'findings of verify(): a default validator that cannot be asked';
 
 CREATE FUNCTION lockfence._verify_database()
 RETURNS SETOF lockfence._finding
@@ -2409,6 +2481,7 @@ AS $$
 		UNION ALL SELECT 9, v.* FROM lockfence._verify_settings() v
 		UNION ALL SELECT 10, v.* FROM lockfence._verify_gate() v
 		UNION ALL SELECT 11, v.* FROM lockfence._verify_statistics() v
+		UNION ALL SELECT 12, v.* FROM lockfence._verify_default_validator() v
 	) AS f (subject, target, severity, code, problem, remedy)
 	ORDER BY f.subject, f.code, f.problem
 $$;

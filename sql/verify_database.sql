@@ -201,7 +201,7 @@ SELECT remedy FROM found \gexec
 SELECT * FROM found;
 ROLLBACK;
 
--- replica_role_grant, bypass_grant, preempt_grant: from 15
+-- replica_role_grant, bypass_grant, preempt_grant, validator_grant: from 15
 CREATE ROLE regress_verify_app LOGIN;
 DO $$
 BEGIN
@@ -210,12 +210,26 @@ BEGIN
 	END IF;
 	EXECUTE 'GRANT SET ON PARAMETER session_replication_role, lockfence.bypass TO regress_verify_app';
 	EXECUTE 'GRANT SET, ALTER SYSTEM ON PARAMETER lockfence.preempt TO PUBLIC';
+	EXECUTE 'GRANT SET ON PARAMETER lockfence.validator TO PUBLIC';
 	ASSERT (SELECT array_agg(code ORDER BY code) FROM found)
-		= '{bypass_grant,preempt_grant,preempt_grant,replica_role_grant}';
+		= '{bypass_grant,preempt_grant,preempt_grant,replica_role_grant,validator_grant}';
 	CALL mend();
 END
 $$;
 SELECT * FROM found;
+
+-- default_validator_missing, default_validator_unfit
+BEGIN;
+SET LOCAL lockfence.validator = 'nobody(text, bigint)';
+SELECT * FROM found;
+SET LOCAL lockfence.validator = 'no signature(';
+SELECT * FROM found;
+SET LOCAL lockfence.validator = 'pg_catalog.starts_with(text, text)';
+SELECT * FROM found;
+CREATE FUNCTION judge(text, lockfence.fence_token) RETURNS boolean LANGUAGE sql AS 'SELECT true';
+SET LOCAL lockfence.validator = 'test_verify_database.judge(text, lockfence.fence_token)';
+SELECT * FROM found;
+ROLLBACK;
 
 -- bypass_setting, replica_role_setting
 BEGIN;

@@ -15,8 +15,9 @@
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
 
-/* Each hint has one place; a power of two. */
-#define NHINTS 1024
+/* A hint is in one of two places beside each other; 4096 take 96 kB. */
+#define NHINTS 4096
+#define NPLACES 2
 
 typedef struct Hint
 {
@@ -27,28 +28,41 @@ typedef struct Hint
 
 static Hint *hints = NULL;
 
+/* The places of a resource's hint; a new one takes the first. */
 static Hint *
-hint_of(const ResourceKey *resource)
+places_of(const ResourceKey *resource)
 {
 	if (hints == NULL)
 		hints = MemoryContextAllocZero(TopMemoryContext, NHINTS * sizeof(Hint));
-	return &hints[resource->hash % NHINTS];
+	return &hints[resource->hash % (NHINTS / NPLACES) * NPLACES];
+}
+
+static bool
+hint_matches(const Hint *hint, const ResourceKey *resource)
+{
+	return BufferIsValid(hint->buffer) && hint->hash == resource->hash;
 }
 
 /* Where the resource's mark was seen last; false: nowhere. */
 bool
 lockfence_hint_find(const ResourceKey *resource, ItemPointer tid, Buffer *buffer)
 {
-	const Hint *hint = hint_of(resource);
+	const Hint *hint = places_of(resource);
 
+	if (!hint_matches(hint, resource))
+		hint++;
 	*tid = hint->tid;
 	*buffer = hint->buffer;
-	return BufferIsValid(hint->buffer) && hint->hash == resource->hash;
+	return hint_matches(hint, resource);
 }
 
 /* Note where the resource's mark is. */
 void
 lockfence_hint_put(const ResourceKey *resource, ItemPointer tid, Buffer buffer)
 {
-	*hint_of(resource) = (Hint) {resource->hash, *tid, buffer};
+	Hint	   *places = places_of(resource);
+
+	if (!hint_matches(&places[0], resource))
+		places[1] = places[0];
+	places[0] = (Hint) {resource->hash, *tid, buffer};
 }

@@ -145,6 +145,11 @@ extern void lockfence_mark_end(MarkScan *scan);
 extern FenceToken lockfence_mark_peek(const char *resource);
 extern void lockfence_mark_init(void);
 
+/* damage.c: marks that are not what they should be */
+extern void lockfence_require_mark_index(Oid index, Oid relid, AttrNumber resource);
+extern void lockfence_require_row(const MarkScan *scan, ItemPointer tid);
+extern void lockfence_report_damage(const MarkScan *scan);
+
 /* hint.c: where this backend saw marks last */
 extern bool lockfence_hint_find(const ResourceKey *resource, ItemPointer tid,
 								Buffer *buffer);

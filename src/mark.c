@@ -13,10 +13,8 @@
  * "no mark" counts only when read under the resource's exclusive lock, which
  * every writer of a mark holds while it writes.
  *
- * A mark that is lost looks like a resource that never had one, so "no mark"
- * also has to mean that the index knows of none: an entry whose row is not there
- * is damage, and an error.  The scan keeps the entry's page pinned, so that
- * VACUUM, which removes entries before rows, cannot have come in between.
+ * It also has to mean that the index has no entry for the resource: one that leads
+ * to no mark is damage (damage.c).
  *
  * Access is direct, as the extension: neither the caller's privileges nor
  * row-level security come between the fence and its marks.
@@ -25,7 +23,6 @@
 
 #include "access/genam.h"
 #include "access/heapam.h"
-#include "access/htup_details.h"
 #include "access/multixact.h"
 #include "access/relscan.h"
 #include "access/table.h"
@@ -33,7 +30,6 @@
 #include "access/xact.h"
 #include "catalog/indexing.h"
 #include "catalog/namespace.h"
-#include "catalog/pg_index.h"
 #include "commands/trigger.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
@@ -44,7 +40,6 @@
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
-#include "utils/syscache.h"
 #include "utils/timestamp.h"
 
 #include "compat.h"
@@ -96,25 +91,6 @@ lockfence_relation_oid(const char *name)
 	return relid;
 }
 
-/* Is every mark sure to be found by this index? */
-static bool
-index_is_whole(Oid index, Oid relid)
-{
-	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
-	Form_pg_index form;
-	bool		whole;
-
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	form = (Form_pg_index) GETSTRUCT(tuple);
-	whole = form->indrelid == relid && form->indisunique && form->indisvalid &&
-		form->indisready && form->indislive && form->indnkeyatts == 1 &&
-		form->indkey.values[0] == MARK_ATTNO_RESOURCE &&
-		heap_attisnull(tuple, Anum_pg_index_indpred, NULL);
-	ReleaseSysCache(tuple);
-	return whole;
-}
-
 /* Look the table of marks and its index up, unless we know them. */
 static void
 find_mark_relation(void)
@@ -124,13 +100,7 @@ find_mark_relation(void)
 		Oid			relid = lockfence_relation_oid("mark");
 		Oid			index = lockfence_relation_oid("mark_pkey");
 
-		if (!index_is_whole(index, relid))
-			ereport(ERROR,
-					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					 errmsg("index \"%s.mark_pkey\" cannot be relied on", LOCKFENCE_SCHEMA),
-					 errdetail("It is not valid, or does not have every resource of \"%s.mark\". A fence cannot decide without it, and lets no write pass.",
-							   LOCKFENCE_SCHEMA),
-					 errhint("Use REINDEX to make it valid, or restore the primary key on the column resource.")));
+		lockfence_require_mark_index(index, relid, MARK_ATTNO_RESOURCE);
 		mark_index = index;
 		mark_relid = relid;
 	}
@@ -180,45 +150,23 @@ begin_scan(MarkScan *scan, Snapshot snapshot)
 	scan->slot = scan->scan->slot;
 }
 
-/* The error for a mark that cannot be read. */
-static void
-report_damage(const MarkScan *scan)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_DATA_CORRUPTED),
-			 errmsg("the mark of resource \"%s\" is damaged", scan->resource->name),
-			 errdetail("The index of table \"%s\" knows of it, and its row is lost or says something else. The fence cannot decide, and lets no write pass.",
-					   RelationGetRelationName(scan->rel)),
-			 errhint("Look at lockfence's documentation of operations, section \"damaged marks\", before you repair anything."),
-			 errtable(scan->rel)));
-}
-
-/* Is there a row, visible or not, to which an index entry may point? */
+/* Does a version bear the resource's name? */
 static bool
-row_is_there(Relation rel, ItemPointer tid)
+version_is_of(const MarkScan *scan, HeapTuple tuple)
 {
-	Buffer		buffer = ReadBuffer(rel, ItemPointerGetBlockNumber(tid));
-	OffsetNumber item = ItemPointerGetOffsetNumber(tid);
-	bool		there = false;
-	Page		page;
+	const char *name = scan->resource->name;
+	bool		isnull;
+	Datum		value = heap_getattr(tuple, MARK_ATTNO_RESOURCE,
+									 RelationGetDescr(scan->rel), &isnull);
+	text	   *known = isnull ? NULL : DatumGetTextPP(value);
 
-	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	page = BufferGetPage(buffer);
-	if (!PageIsNew(page) && item <= PageGetMaxOffsetNumber(page))
-	{
-		ItemId		id = PageGetItemId(page, item);
-
-		there = ItemIdIsUsed(id) &&
-			(!ItemIdIsNormal(id) ||
-			 ((HeapTupleHeader) PageGetItem(page, id))->t_hoff >= SizeofHeapTupleHeader);
-	}
-	UnlockReleaseBuffer(buffer);
-	return there;
+	return known != NULL && VARSIZE_ANY_EXHDR(known) == strlen(name) &&
+		memcmp(VARDATA_ANY(known), name, strlen(name)) == 0;
 }
 
 /*
  * The next version that the scan's snapshot sees, or NULL.  As
- * systable_getnext(), but for a look at each entry that leads to none.
+ * systable_getnext(), but for a look at what each entry of the index leads to.
  */
 static HeapTuple
 next_version(MarkScan *scan)
@@ -233,34 +181,29 @@ next_version(MarkScan *scan)
 	while (index->xs_heap_continue || index_getnext_tid(index, ForwardScanDirection) != NULL)
 	{
 		if (index_fetch_heap(index, slot))
-			return ExecFetchSlotHeapTuple(slot, false, NULL);
-		if (!row_is_there(scan->rel, &index->xs_heaptid))
-			report_damage(scan);
+		{
+			HeapTuple	tuple = ExecFetchSlotHeapTuple(slot, false, NULL);
+
+			if (!version_is_of(scan, tuple))
+				lockfence_report_damage(scan);
+			return tuple;
+		}
+		lockfence_require_row(scan, &index->xs_heaptid);
 	}
 	return NULL;
 }
 
-/* The token in a version of a mark, which must be the resource's and a token. */
+/* The token in a version of a mark. */
 static FenceToken
-version_token(MarkScan *scan, HeapTuple tuple)
+version_token(const MarkScan *scan, HeapTuple tuple)
 {
-	TupleDesc	desc = RelationGetDescr(scan->rel);
-	const char *name = scan->resource->name;
-	Datum		token;
-	Datum		resource;
-	bool		no_token;
-	bool		no_resource;
-	text	   *known;
+	bool		isnull;
+	FenceToken	token = DatumGetInt64(heap_getattr(tuple, MARK_ATTNO_TOKEN,
+												   RelationGetDescr(scan->rel), &isnull));
 
-	token = heap_getattr(tuple, MARK_ATTNO_TOKEN, desc, &no_token);
-	resource = heap_getattr(tuple, MARK_ATTNO_RESOURCE, desc, &no_resource);
-	if (no_token || no_resource || DatumGetInt64(token) <= 0)
-		report_damage(scan);
-	known = DatumGetTextPP(resource);
-	if (VARSIZE_ANY_EXHDR(known) != strlen(name) ||
-		memcmp(VARDATA_ANY(known), name, strlen(name)) != 0)
-		report_damage(scan);
-	return DatumGetInt64(token);
+	if (isnull || token <= 0)
+		lockfence_report_damage(scan);
+	return token;
 }
 
 /* Is this the transaction that wrote the tuple? */
@@ -291,21 +234,6 @@ note_version(MarkScan *scan, HeapTuple tuple)
 	scan->own = tuple_is_own(tuple);
 	scan->of_command = scan->own &&
 		HeapTupleHeaderGetCmin(tuple->t_data) >= GetCurrentCommandId(false);
-}
-
-/* Does a version bear the resource's name? */
-static bool
-version_is_of(MarkScan *scan, HeapTuple tuple)
-{
-	const char *name = scan->resource->name;
-	bool		isnull;
-	Datum		value = heap_getattr(tuple, MARK_ATTNO_RESOURCE,
-									 RelationGetDescr(scan->rel), &isnull);
-	struct varlena *text = (struct varlena *) DatumGetPointer(value);
-
-	return !isnull && !VARATT_IS_COMPRESSED(text) && !VARATT_IS_EXTERNAL(text) &&
-		VARSIZE_ANY_EXHDR(text) == strlen(name) &&
-		memcmp(VARDATA_ANY(text), name, strlen(name)) == 0;
 }
 
 /* The page's item as a tuple, if it is one that the snapshot shows. */

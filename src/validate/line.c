@@ -224,7 +224,7 @@ lockfence_open_line(void)
 	lockfence_close_line();
 	if (!AcquireExternalFD())
 		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
+				(errcode(ERRCODE_FENCE_VALIDATOR_UNAVAILABLE),
 				 errmsg("no file descriptor is left for a connection to the lock service"),
 				 errhint("Raise max_files_per_process.")));
 	line.reserved = true;
@@ -237,9 +237,10 @@ lockfence_open_line(void)
 		return;
 	lockfence_close_line();
 	ereport(ERROR,
-			(errcode(ERRCODE_EXTERNAL_ROUTINE_EXCEPTION),
+			(errcode(ERRCODE_FENCE_VALIDATOR_UNAVAILABLE),
 			 errmsg("libcurl could not be set up"),
-			 errdetail("It is %s.", curl_version())));
+			 errdetail("It is %s, and has to resolve names asynchronously.", curl_version()),
+			 errhint("Look at the settings of lockfence_validate, and at the libcurl that is installed.")));
 }
 
 /* Have none. */

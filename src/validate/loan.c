@@ -19,7 +19,7 @@ lockfence_loan(void)
 												  false, NULL);
 	if (lend == NULL || lend()->layout != LOCKFENCE_LOAN_LAYOUT)
 		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				(errcode(ERRCODE_FENCE_VALIDATOR_UNAVAILABLE),
 				 errmsg("the server runs a version of lockfence that does not fit lockfence_validate"),
 				 errhint("Install both from one version, and restart the server.")));
 	loan = lend();

@@ -201,10 +201,13 @@ take_answer(Line *line, CURLcode result, const Question *question, Answer *answe
 
 	if (result == CURLE_WRITE_ERROR || result == CURLE_FILESIZE_EXCEEDED)
 		return lockfence_trouble(report, TROUBLE_SERVICE, "Its answer is too long.");
+	if (is_of_settings(result))
+		return lockfence_trouble(report, TROUBLE_SETTINGS,
+								 "What the settings of lockfence_validate name does not do: %s.",
+								 curl_easy_strerror(result));
 	if (result != CURLE_OK)
-		return lockfence_trouble(report,
-								 is_of_settings(result) ? TROUBLE_SETTINGS : TROUBLE_SERVICE,
-								 "%s.", line->error[0] != '\0' ? line->error : curl_easy_strerror(result));
+		return lockfence_trouble(report, TROUBLE_SERVICE, "%s.",
+								 line->error[0] != '\0' ? line->error : curl_easy_strerror(result));
 	(void) curl_easy_getinfo(line->easy, CURLINFO_RESPONSE_CODE, &status);
 	if (status != 200)
 		return refuse_status(line, status, report);

@@ -214,12 +214,13 @@ check_url(Report *report)
 	return true;
 }
 
+/* Who writes to a table is not told where the files are. */
 static bool
 check_file(const char *setting, const char *path, struct stat *status, Report *report)
 {
 	if (stat(path, status) != 0 || access(path, R_OK) != 0)
-		return lockfence_trouble(report, TROUBLE_SETTINGS, "%s: file \"%s\" cannot be read: %s.",
-								 setting, path, strerror(errno));
+		return lockfence_trouble(report, TROUBLE_SETTINGS, "The file of %s cannot be read: %s.",
+								 setting, strerror(errno));
 	return true;
 }
 
@@ -234,8 +235,7 @@ check_key(Report *report)
 	if (!S_ISREG(status.st_mode) || status.st_uid != geteuid() ||
 		(status.st_mode & (S_IRWXG | S_IRWXO | S_IXUSR)) != 0)
 		return lockfence_trouble(report, TROUBLE_SETTINGS,
-								 "lockfence_validate.key_file: file \"%s\" must be a regular file of the server's user with permissions 0600 or less.",
-								 lockfence_settings.key_file);
+								 "The file of lockfence_validate.key_file is not a regular file of the server's user with permissions 0600 or less.");
 	return true;
 }
 

@@ -60,11 +60,6 @@ SELECT lockfence.attach('fuzz.fenced', 'fenced-{id}', token_column => 'fence');
 CREATE FUNCTION fuzz.yes(resource text, token bigint) RETURNS boolean LANGUAGE sql AS 'SELECT true';
 
 -- The row's texts under the settings that names are made under, which are not the session's.
-ALTER DATABASE :"DBNAME" SET DateStyle = 'German';
-ALTER DATABASE :"DBNAME" SET TimeZone = 'Asia/Tokyo';
-ALTER DATABASE :"DBNAME" SET IntervalStyle = 'iso_8601';
-ALTER DATABASE :"DBNAME" SET bytea_output = 'escape';
-ALTER DATABASE :"DBNAME" SET extra_float_digits = -10;
 CREATE FUNCTION fuzz.texts() RETURNS text[] LANGUAGE sql
 SET DateStyle = 'ISO, YMD' SET TimeZone = 'UTC' SET IntervalStyle = 'postgres' SET bytea_output = 'hex' SET extra_float_digits = 1
 AS $$
@@ -96,7 +91,16 @@ CREATE FUNCTION fuzz.declare(resource text, token_column text, accept text, enfo
 	WHERE value IS NOT NULL
 $$;
 
--- Settings that were understood are understood in the same way when they are declared anew.
+-- The last value of a setting by the book: each argument is SETTING=VALUE and ended by a zero byte.
+CREATE FUNCTION fuzz.declared(arguments bytea, setting text, otherwise text) RETURNS text LANGUAGE sql AS $$
+	SELECT coalesce((SELECT convert_from(decode(substr(argument, length(setting) + 2), 'escape'), 'UTF8')
+			FROM regexp_split_to_table(encode(arguments, 'escape'), '\\000') WITH ORDINALITY AS s(argument, n)
+			WHERE left(argument, length(setting) + 1) = setting || '='
+			ORDER BY n DESC LIMIT 1),
+		otherwise)
+$$;
+
+-- Settings are what the arguments say, and still so when they are declared anew.
 CREATE FUNCTION fuzz.arguments(input bytea) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
 	once record;
@@ -105,6 +109,11 @@ BEGIN
 	SELECT * INTO once FROM lockfence.fence_settings(input);
 	SELECT * INTO again FROM lockfence.fence_settings(fuzz.declare(once.resource, once.token_column, once.accept,
 		once.enforcement, once.missing, once.repeat, once.validator, once.advisory_since));
+	PERFORM fuzz.require((once.resource, once.token_column, once.accept, once.enforcement, once.missing, once.repeat)
+		IS NOT DISTINCT FROM (fuzz.declared(input, 'resource', NULL), fuzz.declared(input, 'token_column', NULL),
+			fuzz.declared(input, 'accept', 'any'), fuzz.declared(input, 'enforcement', 'fenced'),
+			fuzz.declared(input, 'missing', 'reject'), fuzz.declared(input, 'repeat', 'accept')),
+		'settings are not what the arguments say', once::text);
 	PERFORM fuzz.require(once IS NOT DISTINCT FROM again, 'settings change as they are declared anew', once::text, again::text);
 END
 $$;

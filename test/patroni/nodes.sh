@@ -16,7 +16,8 @@ nodes_plan() {
 }
 
 # The times are short, so that a round does not take minutes; newer versions of Patroni raise a ttl below 20.
-# wal_log_hints is what pg_rewind needs, by which a lost primary comes back.
+# wal_log_hints is what pg_rewind needs, by which a lost primary comes back.  The standby may have heard of WAL that it
+# did not get; no commit in it was acknowledged, so the fence is not to seal the database for it.
 write_node_conf() {
 	cat >"$WORK/node-$1.yml" <<-YAML
 		scope: lockfence
@@ -60,6 +61,7 @@ write_node_conf() {
 		    rewind: {username: postgres}
 		  parameters:
 		    shared_preload_libraries: lockfence
+		    lockfence.on_timeline_change: warn
 		    unix_socket_directories: $WORK
 		    fsync: 'off'
 		watchdog:

@@ -13,7 +13,7 @@ SELECT lockfence.attach('batch', 'till:{id}', token_column => 'fence'), lockfenc
 UPDATE account SET fence = 43;
 PREPARE settle AS UPDATE batch SET state = 'done' WHERE id = 1;
 
-SELECT plan(51);
+SELECT plan(57);
 
 SELECT * FROM check_test(refuses_stale('UPDATE batch SET state = ''x''', 'till:1', 42), true, 'refuses_stale(update)',
 	'Stale token 42 should be refused for resource till:1', '');
@@ -50,6 +50,16 @@ SELECT * FROM check_test(accepts_token('INSERT INTO plain VALUES (1)', 'till:1',
 	E'    the statement ran, but met no fence of resource till:1\n    see fence_is_intact() for its table, and the spelling of the resource');
 SELECT * FROM check_test(accepts_token('UPDATE batch SET state = ''odd''', 'till:1', 44), false, 'accepts_token(check)', NULL,
 	'caught: 23514: ', true);
+
+-- a database that went back in time: nothing is accepted, and the diagnostics say why
+UPDATE lockfence.state SET value = value + 1000 WHERE name LIKE 'timeline:%';
+SELECT * FROM check_test(refuses_stale('settle', 'till:1', 42), false, 'refuses_stale(sealed)', NULL,
+	'caught: LF005: the fence is sealed.*\n +wanted: LF001', true);
+SELECT * FROM check_test(accepts_token('settle', 'till:1', 44), false, 'accepts_token(sealed)', NULL,
+	'caught: LF005: the fence is sealed.*\n +wanted: no exception', true);
+SELECT * FROM check_test(survives_zombie('batch', '{"id": 1}', '{"state": "done"}'), false, 'survives_zombie(sealed)', NULL,
+	'the drill could not be played: LF005: the fence is sealed.*went from timeline', true);
+UPDATE lockfence.state SET value = value - 1000 WHERE name LIKE 'timeline:%';
 
 -- each is rolled back, so each stands for itself
 SELECT results_eq('SELECT id, state FROM batch', $$VALUES (1::bigint, 'new')$$, 'No row was changed');

@@ -18,7 +18,7 @@ CREATE TABLE soak.samples (
 	rss_anon bigint NOT NULL, rss bigint NOT NULL,				-- of the long-lived session, in kB
 	marks bigint NOT NULL, heap bigint NOT NULL, index bigint NOT NULL);
 CREATE TABLE soak.contexts (
-	at timestamptz NOT NULL DEFAULT clock_timestamp(), bytes bigint NOT NULL, fences int NOT NULL);
+	at timestamptz NOT NULL DEFAULT clock_timestamp(), bytes bigint NOT NULL, own bigint NOT NULL, fences int NOT NULL);
 
 CREATE FUNCTION soak.make_batch() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN

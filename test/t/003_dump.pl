@@ -142,6 +142,25 @@ sub restore
 	return $err;
 }
 
+# What verify() says, run as it stands, is all that is to be done.
+sub mended_ok
+{
+	my ($db, $name) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	$node->safe_psql($db, q{
+		DO $$
+		DECLARE finding record;
+		BEGIN
+			FOR finding IN SELECT remedy FROM lockfence.verify() WHERE severity = 'error' LOOP
+				EXECUTE finding.remedy;
+			END LOOP;
+		END
+		$$});
+	query_is($node, $db, $ERRORS, '', "$name: verify() has said how to mend it");
+	return;
+}
+
 stale_refused('src', 'source');
 query_is($node, 'src', $ERRORS, '', 'source: verify() finds nothing');
 like($node->safe_psql('src', $FENCES), qr/^tally\|template\|tally-\{id\}\|\|any\|advisory\|allow\|accept\|knows\(text,bigint\)\|f\|/m,
@@ -185,7 +204,7 @@ same_ok('empty', 'fences', $FENCES, 'schema');
 query_is($node, 'empty', "$MARKS; $STATE", '', 'schema: no marks, no epoch');
 refused_ok($node, 'empty', "INSERT INTO batch VALUES (1, 'a', 'x')", 'LF002', 'schema: fences are alive');
 $node->safe_psql('postgres', "CREATE DATABASE $_ TEMPLATE empty")
-  foreach ('live', 'live_bypass', 'live_marks', 'live_origin');
+  foreach ('live', 'live_bypass', 'live_marks', 'live_origin', 'live_parallel', 'live_both');
 
 # ---- tables alone (-t): without the extension and its marks
 
@@ -203,7 +222,10 @@ refused_ok($node, 'tables', "BEGIN; SELECT lockfence.present($t{15}); DELETE FRO
 refused_ok($node, 'tables', $stale{'row fence'}, 'LF001', '-t: a row fence has all it needs');
 accepted_ok($node, 'tables', "BEGIN; $stale{'new row'}; ROLLBACK",
 	'-t: but a new row knows nothing of the other rows');
-query_is($node, 'tables', "SELECT lockfence.reconcile('batch')", 2, '-t: reconcile() raises the marks from the rows');
+query_is($node, 'tables', $ERRORS, "batch|marks_missing|SELECT lockfence.reconcile('public.batch');", '-t: verify() tells');
+$node->safe_psql('postgres', 'CREATE DATABASE by_hand TEMPLATE tables');
+query_is($node, 'by_hand', "SELECT lockfence.reconcile('batch')", 2, '-t: reconcile() raises the marks from the rows');
+mended_ok('tables', '-t');
 query_is($node, 'tables', $MARKS, "batch-1|$t{20}\nbatch-2|$t{20}", '-t: to the highest of them');
 refused_ok($node, 'tables', $stale{$_}, 'LF001', "-t: then a stale token is refused: $_")
   foreach ('named fence', 'new row');
@@ -217,9 +239,23 @@ new_database('public_only', 'DROP SCHEMA public; CREATE EXTENSION lockfence');
 is(restore('public_only', 'public.sql'), '', '-n: restores without a word');
 same_ok('public_only', 'fences', $FENCES, '-n');
 query_is($node, 'public_only', $MARKS, '', '-n: no marks');
-query_is($node, 'public_only', "SELECT lockfence.reconcile('part')", 2, '-n: reconcile() a partitioned table');
+query_is($node, 'public_only', "SELECT target, code, remedy FROM lockfence.verify() WHERE severity = 'error' ORDER BY target::text",
+	join("\n", qq{"It's odd"|marks_missing|SELECT lockfence.reconcile('public."It''s odd"');},
+		map { "$_|marks_missing|SELECT lockfence.reconcile('public.$_');" } ('batch', 'part')), '-n: verify() tells');
+mended_ok('public_only', '-n');
 refused_ok($node, 'public_only', $stale{$_}, 'LF001', "-n: stale token is refused: $_")
   foreach ('partitioned table', 'partition');
+
+# ---- one table out of an archive (pg_restore -t): without its triggers, too
+
+dump_to('whole.custom', '-Fc');
+new_database('bare', 'CREATE EXTENSION lockfence');
+$node->command_ok([ 'pg_restore', '-e', '-t', 'batch', '-t', 'job', '-d', 'bare', "$dir/whole.custom" ], 'pg_restore -t: restores');
+query_is($node, 'bare', "SELECT target, code FROM lockfence.verify() WHERE severity = 'error'", 'batch|guard_missing',
+	'pg_restore -t: verify() finds the table that has a token column and no guard');
+like($node->safe_psql('bare', 'SELECT remedy FROM lockfence.verify() WHERE target = $$batch$$::regclass'),
+	qr/^-- .*\nSELECT lockfence\.attach\(/, 'pg_restore -t: and says that it takes a decision');
+query_is($node, 'bare', "SELECT code FROM lockfence.verify('job') WHERE severity = 'error'", 'guard_missing', 'pg_restore -t: and the other, if asked for it');
 
 # ---- the data alone (-a), into a schema that is live
 
@@ -267,19 +303,21 @@ query_is($node, 'live_origin', "SELECT DISTINCT target::text, code FROM lockfenc
 	WHERE severity = 'error' AND target::text IN ('batch', 'job', 'doc', 'part', 'part_1') ORDER BY 1",
 	join("\n", map { "$_|guard_not_always" } ('batch', 'doc', 'job', 'part_1')),
 	'--disable-triggers: verify() tells');
-$node->safe_psql('live_origin', q{
-	DO $$
-	DECLARE finding record;
-	BEGIN
-		FOR finding IN SELECT remedy FROM lockfence.verify() WHERE severity = 'error' LOOP
-			EXECUTE finding.remedy;
-		END LOOP;
-	END
-	$$});
-query_is($node, 'live_origin', $ERRORS, '', '--disable-triggers: and how to mend it');
+mended_ok('live_origin', '--disable-triggers');
 query_is($node, 'live_origin', "SELECT tgname FROM pg_trigger WHERE tgname LIKE '~lockfence%' AND tgenabled <> 'A'",
 	'', '--disable-triggers: all of it');
 same_ok('live_origin', 'fences', $FENCES, '--disable-triggers, mended');
+
+# ... in parallel, out of an archive
+dump_to('data.dir', '-Fd', '-j2', '-a');
+$ENV{PGOPTIONS} = '-c lockfence.bypass=on';
+$node->command_ok([ 'pg_restore', '-e', '-j2', '-a', '-d', 'live_parallel', "$dir/data.dir" ], '-a -j by bypass: restores');
+delete $ENV{PGOPTIONS};
+all_restored('live_parallel', '-a -j by bypass');
+$node->command_ok([ 'pg_restore', '-e', '-j2', '-a', '--disable-triggers', '-d', 'live_both', "$dir/data.dir" ],
+	'-a -j --disable-triggers: restores');
+mended_ok('live_both', '-a -j --disable-triggers');
+all_restored('live_both', '-a -j --disable-triggers');
 
 # ---- as an ordinary role
 

@@ -16,6 +16,7 @@ $primary->safe_psql('postgres', q{
 	CREATE TABLE batch (id int PRIMARY KEY, note text);
 	CREATE TABLE job (id int PRIMARY KEY, note text);
 	CREATE TABLE doc (id int PRIMARY KEY, note text);
+	CREATE TABLE free (id int PRIMARY KEY, note text);
 	SELECT lockfence.attach('batch', 'batch-{id}', 'fence');
 	SELECT lockfence.attach('job', 'jobs');
 	SELECT lockfence.attach('doc');
@@ -52,6 +53,12 @@ query_is($standby, 'postgres', "SELECT lockfence.resource_of('batch', b) FROM ba
 	"batch-1\nbatch-2", 'resource_of() works');
 query_is($standby, 'postgres', 'SELECT count(*) FROM batch JOIN job USING (id) JOIN doc USING (id)', 1,
 	'reading fenced tables takes no token');
+query_is($standby, 'postgres', 'SELECT * FROM lockfence.verify()', '', 'verify() finds nothing');
+query_is($standby, 'postgres', "SELECT code FROM lockfence.verify('free') WHERE target IS NOT NULL", 'guard_missing',
+	'verify() finds what there is');
+query_is($standby, 'postgres', 'SELECT state, recorded_timeline = timeline FROM lockfence.gate()', 'standby|t',
+	'gate() says that it is one');
+query_is($standby, 'postgres', 'SELECT available, refusals FROM lockfence.stats_info()', 't|0', 'statistics are its own');
 
 # ---- what would write
 
@@ -69,6 +76,11 @@ my %writes = (
 	'guarded_delete()' => q{SELECT lockfence.guarded_delete('batch', '{"id": 1}', 20)},
 	'raise_mark()' => "SELECT lockfence.raise_mark('batch-1', 30, 'test')",
 	'reset_mark()' => "SELECT lockfence.reset_mark('batch-1', 30, 'test')",
+	'attach()' => "SELECT lockfence.attach('free', 'free')",
+	'attach(), row fence' => "SELECT lockfence.attach('free')",
+	'detach()' => "SELECT lockfence.detach('batch')",
+	'reopen()' => "SELECT lockfence.reopen(30, 'test')",
+	'reset_floor()' => "SELECT lockfence.reset_floor(30, 'test')",
 	'set_epoch()' => "SELECT lockfence.set_epoch(1, 'test')",
 	'prune()' => "SELECT lockfence.prune('0')",
 	'UPDATE' => 'UPDATE batch SET fence = 30');
@@ -79,6 +91,9 @@ foreach my $what (sort keys %writes)
 }
 refused_ok($standby, 'postgres', q{SELECT lockfence.guarded_update('batch', '{"id": 1}', '{"note": "y"}', 10)},
 	'LF001', 'guarded_update() with a stale token says so');
+query_is($standby, 'postgres', "SELECT stale FROM lockfence.stats WHERE target = 'batch'::regclass", 1, 'and it is counted');
+query_is($standby, 'postgres', 'SELECT code, target, resource, token, mark FROM lockfence.refusals', 'LF001|batch|batch-1|10|20',
+	'and kept');
 
 query_is($standby, 'postgres', "SELECT lockfence.reconcile('batch')", 0, 'reconcile() has nothing to raise');
 

@@ -8,6 +8,7 @@ self_test() {
 	arbiter_start --max-acquires 4
 	front_start
 	service_tests
+	validator_tests
 	holder_tests
 	service_stop
 	say "$PASSED passed, $FAILED failed so far"
@@ -106,6 +107,53 @@ crowd_is_shed() {
 	answers 'a renewal is answered while acquires are shed' 200 '' a /v1/renew "{\"session\":\"$1\"}"
 	wait "${pids[@]}" || true
 	is 'of ten acquires at once, six are shed' "$(cat "$dir"/* | sort | uniq -c | sed 's/^ *//' | paste -sd,)" '4 409 held,6 503 busy'
+}
+
+# ---- the extension lockfence_validate, and this service through nginx and mutual TLS ---------------
+
+# validated RESOURCE TOKEN: t, f, or the SQLSTATE.
+validated() {
+	local said
+	said=$("${unprivileged[@]}" psql "$DSN" -qAtX -v VERBOSITY=sqlstate -v resource="$1" -v token="$2" 2>&1 \
+		<<<"SELECT lockfence.validate(:'resource', :token)") || true
+	echo "${said##*ERROR:  }"
+}
+
+validator_tests() {
+	local s token name
+	validator_start
+	call a /v1/session '{"ttl":60}'
+	s=$(field session)
+	for name in kit:validated '../v1/release?x=1#y' 'a b&c=%2e+"'"'"'\' 'Grüße, 日本'; do
+		call a /v1/acquire "$(jq -nc --arg s "$s" --arg r "$name" '{session: $s, resource: $r, request: $r}')"
+		token=$(field token)
+		is "the token of $name is valid" "$(validated "$name" "$token")" t
+		is 'and the next one is not' "$(validated "$name" $((token + 1)))" f
+		is 'nor is that of another lock' "$(validated "$name-" "$token")" f
+	done
+	is 'a name that the service does not take cannot be asked about' "$(validated $'a\r\nb: c' 5)" LF008
+	call a /v1/acquire "{\"session\":\"$s\",\"resource\":\"kit:validated\",\"request\":\"kit:validated\"}"
+	token=$(field token)
+	is 'details are told' "$(sql "SELECT valid, epoch, expires_in BETWEEN '1 s' AND '60 s', latency > '0'
+		FROM lockfence.validate_detail('kit:validated', $token)")" "t|$((token >> 48))|t|t"
+	is 'a granted token writes' "$(write_row validated kit:validated "$token")" accepted
+	is 'the highest token there is does not' "$(write_row validated kit:validated 9223372036854775807)" LF007
+	is 'and has not become the mark' "$(mark_of kit:validated)" "$token"
+	call a /v1/release "{\"session\":\"$s\",\"resource\":\"kit:validated\",\"token\":\"$token\"}"
+	is 'a released token is not valid' "$(validated kit:validated "$token")" f
+	validator_start cert_file= key_file=
+	is 'nobody is asked without a client certificate' "$(validated kit:validated "$token")" LF008
+	validator_start timeout=1s
+	kill -STOP -- "-$ARBITER_PID"
+	is 'a service that is stopped does not answer in time' "$(validated kit:validated "$token")" LF008
+	kill -CONT -- "-$ARBITER_PID"
+	validator_start
+	is 'and answers again afterwards' "$(validated kit:validated "$token")" f
+	arbiter_stop
+	is 'nginx with nothing behind it is no answer' "$(validated kit:validated "$token")" LF008
+	arbiter_start --max-acquires 4
+	wait_until 30 front_answers || die 'the arbiter does not come back'
+	is 'with the service behind it, it is one again' "$(validated kit:validated "$token")" f
 }
 
 # ---- the holder library and its program ----------------------------------------------------------

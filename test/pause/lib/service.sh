@@ -7,7 +7,7 @@ ADMIN=operator
 service_certs() {
 	CERTS=$WORK/certs
 	mkdir -p "$CERTS"
-	"$BUILD/pause-certs" "$CERTS" "$1" "$ADMIN" a b
+	"$BUILD/pause-certs" "$CERTS" "$1" "$ADMIN" a b database
 	[ "$(id -u)" != 0 ] || chown -R postgres: "$CERTS"
 }
 

@@ -3,6 +3,9 @@
 # What was granted after the snapshot is forgotten by etcd, and what was released after it is held again.
 # Nothing may be granted, renewed or called valid until an operator advances the epoch; the first token
 # after that is above every token ever issued.  Four disasters, each after the other.
+#
+# In each, a holder that never came to write wakes up: its hold, which had ended, is back with the snapshot, and
+# PostgreSQL has seen no higher token.  Only a validator keeps such a write out.
 
 # Long enough that no lease lapses meanwhile: a restored one starts anew.
 SESSION_TTL=60
@@ -14,6 +17,8 @@ proof_3() {
 	: >"$h"
 	[ "$(id -u)" != 0 ] || chown postgres: "$h"
 	service_start loopback
+	VALIDATOR=
+	! validator_start || VALIDATOR=1
 	live_through 'first'
 	take_snapshot
 	live_through 'after the snapshot'
@@ -86,16 +91,28 @@ live_through() {
 }
 
 take_snapshot() {
+	fall_asleep
 	SNAPSHOT=$WORK/snapshot-$((++REQUESTS)).db
 	ETCDCTL_API=3 etcdctl --endpoints "${CLIENT_URL[1]}" snapshot save "$SNAPSHOT" >>"$LOGS/restore.log" 2>&1
 	[ "$(id -u)" != 0 ] || chown postgres: "$SNAPSHOT"
 	let_go
 }
 
+# Two locks are taken that nobody writes under yet.
+fall_asleep() {
+	local l
+	for l in 6 7; do
+		try_acquire "restore-$l"
+		[ -n "$TOKEN" ] || die "restore-$l was not granted: $CALL_BODY"
+		HELD[l]=$TOKEN
+		[ "$TOKEN" -le "$HIGHEST" ] || HIGHEST=$TOKEN
+	done
+}
+
 # What was held at the snapshot is released after it.
 let_go() {
 	local l
-	for l in 1 2 3 4; do release_lock "restore-$l" "${HELD[l]}"; done
+	for l in 1 2 3 4 6 7; do release_lock "restore-$l" "${HELD[l]}"; done
 }
 
 # disaster NAME TOKEN [forget]: locks restore-3 and -4 were released before it, 1 and 2 are held.
@@ -115,10 +132,53 @@ disaster() {
 	everything_is_sealed "$old_session" "$old_token"
 	call "$ADMIN" /v1/stats
 	sealed=$(field sealed_because)
+	sleepers_wake "$1"
 	advance_the_epoch
 	first_grant_after "$old_token" "$old_session"
+	sleeper_is_refused "$1"
 	result 3 "$1" 'sealed until the epoch advances; the first token is above every one before' \
 		"$(seen "$(cluster_words "$before" "$after"): $sealed; $FIRST_WORDS")" "$(verdict)"
+}
+
+# Whether etcd, as it was restored, says that a lock is held by this token, under a lease that is alive.  The
+# lease's number is too long for jq.
+held_again() {
+	local kv epoch lease ttl
+	kv=$(ectl get "/lock/$1" -w json)
+	epoch=$(ectl get /sys/epoch --print-value-only | jq .epoch)
+	lease=$(sed -n 's/.*"lease":\([0-9]*\).*/\1/p' <<<"$kv")
+	ttl=$(ectl lease timetolive "$(printf %x "$lease")" -w json | jq .ttl)
+	[ $(((epoch << 48) + $(jq '.kvs[0].create_revision' <<<"$kv"))) = "$2" ] && [ "$ttl" -gt 0 ]
+}
+
+# While the service is sealed: one sleeper's table asks, and the other's does not.
+sleepers_wake() {
+	local asked control
+	WOKEN=
+	[ -n "$VALIDATOR" ] || return 0
+	held_again restore-6 "${HELD[6]}" || wrong 'etcd does not hold the sleeper'"'"'s lock again'
+	asked=$(write_row validated restore-6 "${HELD[6]}")
+	[ "$asked" = LF008 ] || wrong "with a validator, the sleeper's write was answered $asked and not LF008"
+	[ "$(mark_of restore-6)" != "${HELD[6]}" ] || wrong 'a refused write raised the mark'
+	control=$(write_row account restore-7 "${HELD[7]}")
+	[ "$control" = accepted ] || wrong "without a validator the same write was answered $control, so this proves nothing"
+	WOKEN="sealed: $asked (without a validator: $control)"
+}
+
+# Once the epoch has advanced the service answers again, and says no; a new holder's token is good.
+sleeper_is_refused() {
+	local old fresh
+	[ -n "$VALIDATOR" ] || return 0
+	old=$(write_row validated restore-6 "${HELD[6]}")
+	[ "$old" = LF007 ] || wrong "after the advance, the sleeper's write was answered $old and not LF007"
+	try_acquire restore-8
+	fresh=$(write_row validated restore-8 "${TOKEN:-0}")
+	[ "$fresh" = accepted ] || wrong "a new holder's write was answered $fresh"
+	[ -z "$TOKEN" ] || release_lock restore-8 "$TOKEN"
+	[ "${TOKEN:-0}" -le "$HIGHEST" ] || HIGHEST=$TOKEN
+	result 3 "$1, with a validator" \
+		"a sleeper's token, which the restored service has as held, is refused: LF008 while sealed, LF007 afterwards" \
+		"$(seen "$WOKEN; afterwards: $old")" "$(verdict)"
 }
 
 cluster_words() { if [ "$1" = "$2" ]; then echo 'same cluster id'; else echo 'another cluster id'; fi; }

@@ -161,10 +161,10 @@ $node->stop;
 SKIP:
 {
 	skip 'shared memory comes by preloading alone', 3 if $node->pg_version < 17;
-	my $plain = fenced_node('plain', "dynamic_shared_memory_type = posix\nmin_dynamic_shared_memory = 0\n");
+	my $plain = fenced_node('plain', "dynamic_shared_memory_type = mmap\n");
 
 	$plain->safe_psql('postgres', q{CREATE TABLE job (id int PRIMARY KEY, note text); SELECT lockfence.attach('job', 'jobs')});
-	fill_disk('dev/shm/');
+	fill_disk('pg_dynshmem/');
 	refused_ok($plain, 'postgres', q{BEGIN; SELECT lockfence.present('jobs', 10); COMMIT}, '53100', 'no shared memory: an advance is an error');
 	free_disk();
 	query_is($plain, 'postgres', "SELECT lockfence.present('jobs', 10)", '', 'shared memory again: the holder is the first');
