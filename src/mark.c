@@ -243,7 +243,7 @@ fetch_visible(MarkScan *scan, Buffer buffer, HeapTuple tuple)
 	OffsetNumber offset = ItemPointerGetOffsetNumber(&tuple->t_self);
 	ItemId		item;
 
-	if (offset > PageGetMaxOffsetNumber(page))
+	if (offset < FirstOffsetNumber || offset > PageGetMaxOffsetNumber(page))
 		return false;
 	item = PageGetItemId(page, offset);
 	if (!ItemIdIsNormal(item))
