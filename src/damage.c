@@ -66,7 +66,7 @@ used_item(Page page, OffsetNumber item)
 {
 	ItemId		id;
 
-	if (PageIsNew(page) || item > PageGetMaxOffsetNumber(page))
+	if (PageIsNew(page) || item < FirstOffsetNumber || item > PageGetMaxOffsetNumber(page))
 		return NULL;
 	id = PageGetItemId(page, item);
 	return ItemIdIsUsed(id) ? id : NULL;

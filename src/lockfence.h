@@ -5,6 +5,7 @@
 #ifndef LOCKFENCE_H
 #define LOCKFENCE_H
 
+#include "access/htup.h"
 #include "access/xlogdefs.h"
 #include "datatype/timestamp.h"
 #include "executor/tuptable.h"
@@ -120,7 +121,8 @@ typedef struct MarkScan
 	const ResourceKey *resource;
 	Relation	rel;
 	struct SysScanDescData *scan;	/* NULL: read without the index */
-	TupleTableSlot *slot;		/* the version that was read, pinned */
+	HeapTupleData version;		/* the one that was read last, ... */
+	Buffer		buffer;			/* ... in its page, which is pinned */
 	struct SnapshotData *dirty;
 	bool		found;			/* a mark, committed or of this transaction */
 	bool		own;			/* ... of this transaction */

@@ -147,7 +147,6 @@ begin_scan(MarkScan *scan, Snapshot snapshot)
 	ScanKeyInit(&key, MARK_ATTNO_RESOURCE, BTEqualStrategyNumber, F_TEXTEQ,
 				CStringGetTextDatum(scan->resource->name));
 	scan->scan = systable_beginscan(scan->rel, mark_index, true, snapshot, 1, &key);
-	scan->slot = scan->scan->slot;
 }
 
 /* Does a version bear the resource's name? */
@@ -244,7 +243,7 @@ fetch_visible(MarkScan *scan, Buffer buffer, HeapTuple tuple)
 	OffsetNumber offset = ItemPointerGetOffsetNumber(&tuple->t_self);
 	ItemId		item;
 
-	if (offset > PageGetMaxOffsetNumber(page))
+	if (offset < FirstOffsetNumber || offset > PageGetMaxOffsetNumber(page))
 		return false;
 	item = PageGetItemId(page, offset);
 	if (!ItemIdIsNormal(item))
@@ -253,19 +252,6 @@ fetch_visible(MarkScan *scan, Buffer buffer, HeapTuple tuple)
 	tuple->t_len = ItemIdGetLength(item);
 	tuple->t_tableOid = RelationGetRelid(scan->rel);
 	return HeapTupleSatisfiesVisibility(tuple, scan->dirty, buffer);
-}
-
-/* Keep a version in a slot, which takes over its buffer's pin. */
-static void
-store_version(MarkScan *scan, HeapTuple tuple, Buffer buffer)
-{
-	HeapTuple	kept;
-
-	scan->slot = MakeSingleTupleTableSlot(RelationGetDescr(scan->rel),
-										  &TTSOpsBufferHeapTuple);
-	kept = &((BufferHeapTupleTableSlot *) scan->slot)->base.tupdata;
-	*kept = *tuple;
-	ExecStorePinnedBufferHeapTuple(kept, scan->slot, buffer);
 }
 
 /*
@@ -293,15 +279,9 @@ read_hinted(MarkScan *scan)
 		return false;
 	}
 	note_version(scan, &tuple);
-	store_version(scan, &tuple, buffer);
+	scan->version = tuple;
+	scan->buffer = buffer;
 	return true;
-}
-
-/* The buffer that the version which was read is pinned in. */
-static Buffer
-version_buffer(MarkScan *scan)
-{
-	return ((BufferHeapTupleTableSlot *) scan->slot)->buffer;
 }
 
 /*
@@ -317,9 +297,11 @@ read_indexed(MarkScan *scan)
 	while (HeapTupleIsValid(tuple = next_version(scan)))
 	{
 		note_version(scan, tuple);
+		scan->version = *tuple;
+		scan->buffer = ((BufferHeapTupleTableSlot *) scan->scan->slot)->buffer;
 		if (!TransactionIdIsValid(scan->changing))
 		{
-			lockfence_hint_put(scan->resource, &scan->tid, version_buffer(scan));
+			lockfence_hint_put(scan->resource, &scan->tid, scan->buffer);
 			break;
 		}
 	}
@@ -346,9 +328,13 @@ lockfence_mark_begin(MarkScan *scan, const ResourceKey *resource)
 bool
 lockfence_mark_unchanged(MarkScan *scan)
 {
+	bool		visible;
+
 	Assert(scan->found);
-	return table_tuple_satisfies_snapshot(scan->rel, scan->slot, scan->dirty) &&
-		!TransactionIdIsValid(scan->dirty->xmin) &&
+	LockBuffer(scan->buffer, BUFFER_LOCK_SHARE);
+	visible = HeapTupleSatisfiesVisibility(&scan->version, scan->dirty, scan->buffer);
+	LockBuffer(scan->buffer, BUFFER_LOCK_UNLOCK);
+	return visible && !TransactionIdIsValid(scan->dirty->xmin) &&
 		!TransactionIdIsValid(scan->dirty->xmax);
 }
 
@@ -392,9 +378,9 @@ add_locker(List *lockers, TransactionId xid)
 List *
 lockfence_mark_lockers(MarkScan *scan)
 {
-	HeapTuple	tuple = ExecFetchSlotHeapTuple(scan->slot, false, NULL);
-	uint16		infomask = tuple->t_data->t_infomask;
-	TransactionId xmax = HeapTupleHeaderGetRawXmax(tuple->t_data);
+	HeapTupleHeader header = scan->version.t_data;
+	uint16		infomask = header->t_infomask;
+	TransactionId xmax = HeapTupleHeaderGetRawXmax(header);
 	MultiXactMember *members;
 	List	   *lockers = NIL;
 	int			nmembers;
@@ -450,7 +436,7 @@ lockfence_mark_write(MarkScan *scan, FenceToken token)
 	/* most often the new version is beside the old one */
 	if (scan->found && ItemPointerGetBlockNumber(&tuple->t_self) ==
 		ItemPointerGetBlockNumber(&scan->tid))
-		lockfence_hint_put(scan->resource, &tuple->t_self, version_buffer(scan));
+		lockfence_hint_put(scan->resource, &tuple->t_self, scan->buffer);
 	heap_freetuple(tuple);
 	table_close(rel, NoLock);
 }
@@ -475,7 +461,7 @@ lockfence_mark_end(MarkScan *scan)
 	if (scan->scan != NULL)
 		systable_endscan(scan->scan);
 	else
-		ExecDropSingleTupleTableSlot(scan->slot);
+		ReleaseBuffer(scan->buffer);
 	pfree(scan->dirty);
 	table_close(scan->rel, NoLock);
 }

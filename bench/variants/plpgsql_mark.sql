@@ -2,6 +2,7 @@
 ALTER TABLE target ADD fence bigint NOT NULL DEFAULT 5;
 CREATE TABLE mark (resource text COLLATE "C" PRIMARY KEY, token bigint NOT NULL) WITH (fillfactor = 50);
 INSERT INTO mark SELECT DISTINCT :'variant' || ':batch-' || batch, 5 FROM batches;
+VACUUM ANALYZE mark;
 CREATE FUNCTION guard() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
 	name CONSTANT text COLLATE "C" := tg_argv[0] || new.batch;
