@@ -225,6 +225,25 @@ $$;
 CREATE TRIGGER write_wide AFTER UPDATE ON outer_one FOR EACH ROW EXECUTE FUNCTION write_wide();
 SELECT lockfence.guarded_update('outer_one', '{"id": 1}', '{"note": "outer"}', 10);
 SELECT c1, c2, c298, c299 FROM wide;
+-- ... by a trigger, which has put another table in the place of the one that is written
+CREATE TABLE swapped (id integer PRIMARY KEY, note integer);
+SELECT lockfence.attach('swapped', 'guarded:swapped', 'token');
+INSERT INTO swapped VALUES (1, 0, 10);
+CREATE FUNCTION swap_table() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	ALTER TABLE swapped RENAME TO swapped_before;
+	CREATE TABLE swapped (id text PRIMARY KEY, note text);
+	PERFORM lockfence.attach('swapped', 'guarded:swapped', 'token');
+	INSERT INTO swapped VALUES ('1', 'new', 10);
+	PERFORM lockfence.guarded_update('swapped', '{"id": "1"}', '{"note": "inner"}', 10);
+	RETURN new;
+END
+$$;
+SELECT lockfence.guarded_update('swapped', '{"id": 1}', '{"note": 1}', 10);
+CREATE TRIGGER swap_table BEFORE UPDATE ON swapped FOR EACH ROW EXECUTE FUNCTION swap_table();
+SELECT lockfence.guarded_update('swapped', '{"id": 1}', '{"note": 2}', 10);
+SELECT * FROM swapped;
+SELECT * FROM swapped_before;
 
 -- a table that is none
 SELECT lockfence.guarded_update(4000000000::oid::regclass, '{"id": 1}', '{"note": "x"}', 10);

@@ -179,4 +179,29 @@ UPDATE stock SET place = 'a', fence = CASE id WHEN 5 THEN 9 ELSE 11 END;
 UPDATE stock SET place = 'a', fence = 11;
 SELECT tableoid::regclass, count(*), min(fence) FROM stock GROUP BY 1;
 
+-- A move whose INSERT half does not come: no later INSERT is taken for it.
+CREATE TABLE crate (id integer, place text) PARTITION BY LIST (place);
+CREATE TABLE crate_a PARTITION OF crate FOR VALUES IN ('a');
+CREATE TABLE crate_b PARTITION OF crate FOR VALUES IN ('b');
+CREATE FUNCTION drop_first() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	RETURN CASE WHEN new.id <> 1 THEN new END;
+END
+$$;
+CREATE TRIGGER drop_first BEFORE INSERT ON crate_b FOR EACH ROW EXECUTE FUNCTION drop_first();
+SELECT lockfence.attach('crate', 'move:crate-{id}', 'fence', missing => 'allow');
+INSERT INTO crate VALUES (1, 'a'), (2, 'a');
+SELECT lockfence.raise_mark('move:crate-3', 20, 'test');
+BEGIN;
+UPDATE crate SET place = 'b';
+INSERT INTO crate VALUES (3, 'b', 10);
+ROLLBACK;
+BEGIN;
+UPDATE crate SET place = 'b' WHERE id = 1;
+INSERT INTO crate VALUES (3, 'b', 10);
+ROLLBACK;
+-- ... within one statement, either
+WITH moved AS (UPDATE crate SET place = 'b' WHERE id = 1 RETURNING id)
+INSERT INTO crate SELECT 3, 'b', 10 FROM (SELECT count(*) FROM moved) one;
+
 DROP SCHEMA test_move CASCADE;

@@ -90,6 +90,35 @@ SELECT lockfence.detach('line'), lockfence.attach('line', 'streak:other-{batch}'
 INSERT INTO line VALUES (14, 1, 12);
 \echo :LAST_ERROR_SQLSTATE
 ROLLBACK;
+-- A value whose text is a name, which changes in between: an enum's, a table's
+CREATE TYPE stage AS ENUM ('raw', 'done');
+CREATE TABLE staged (id integer, stage stage);
+SELECT lockfence.attach('staged', 'streak:stage-{stage}', 'fence');
+INSERT INTO staged VALUES (1, 'raw', 10);
+SELECT lockfence.raise_mark('streak:stage-clean', 20, 'test');
+BEGIN;
+INSERT INTO staged VALUES (2, 'raw', 10);
+ALTER TYPE stage RENAME VALUE 'raw' TO 'clean';
+INSERT INTO staged VALUES (3, 'clean', 10);
+\echo :LAST_ERROR_SQLSTATE
+ROLLBACK;
+CREATE TABLE listed (id integer, name regclass);
+SELECT lockfence.attach('listed', 'streak:name-{name}', 'fence');
+SELECT lockfence.raise_mark('streak:name-test_streak.listing', 20, 'test');
+BEGIN;
+INSERT INTO listed VALUES (1, 'staged', 10);
+ALTER TABLE staged RENAME TO listing;
+INSERT INTO listed VALUES (2, 'listing', 10);
+\echo :LAST_ERROR_SQLSTATE
+ROLLBACK;
+-- ... and one whose text the session's settings would change
+CREATE TABLE timed (id integer, at timestamptz);
+SELECT lockfence.attach('timed', 'streak:at-{at}', 'fence');
+BEGIN;
+INSERT INTO timed VALUES (1, '2026-01-01 00:00+00', 10);
+SET LOCAL TimeZone = 'Asia/Tokyo';
+INSERT INTO timed VALUES (2, '2026-01-01 09:00+09', 10);
+COMMIT;
 SELECT * FROM line ORDER BY id;
 SELECT * FROM marks;
 DROP SCHEMA test_streak CASCADE;

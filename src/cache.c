@@ -17,6 +17,10 @@
  * raising its generation; each check accepts invalidations before it looks, and
  * an entry bears the generation from before its mark was read.
  *
+ * A database and its table of marks are known by their OIDs, and both can come
+ * again: CREATE DATABASE may be told the OID, and copies all others.  So a new
+ * database empties the cache, before anybody can connect to it.
+ *
  * Locking.  Entries stand in sets, each with a spinlock for its writers and a
  * version that is odd while one is at work; readers take no lock and look again
  * at the version instead.  A name that is longer than an entry holds is not
@@ -25,6 +29,8 @@
 #include "postgres.h"
 
 #include "access/xlog.h"
+#include "catalog/objectaccess.h"
+#include "catalog/pg_database.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
 #include "storage/spin.h"
@@ -71,6 +77,7 @@ typedef struct CacheKey
 
 static Cache *cache = NULL;
 static int	max_cached_marks = 16384;
+static object_access_hook_type previous_access_hook = NULL;
 
 static uint32
 wanted_sets(void)
@@ -102,6 +109,26 @@ lockfence_cache_init_memory(void *memory)
 	}
 }
 
+/* Is there a cache? */
+static bool
+have_cache(void)
+{
+	if (cache == NULL)
+		cache = lockfence_shared_memory(LOCKFENCE_SHARED_CACHE);
+	return cache != NULL && cache->nsets > 0;
+}
+
+/* A database is created: what is cached may be of one that had its OID. */
+static void
+at_object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id,
+				 void *arg)
+{
+	if (previous_access_hook)
+		previous_access_hook(access, class_id, object_id, sub_id, arg);
+	if (access == OAT_POST_CREATE && class_id == DatabaseRelationId && have_cache())
+		lockfence_cache_flush();
+}
+
 /* Called once a backend, or by the postmaster. */
 void
 lockfence_cache_init(void)
@@ -111,15 +138,8 @@ lockfence_cache_init(void)
 							"0 caches none.",
 							&max_cached_marks, 16384, 0, 1 << 24,
 							lockfence_size_context(), 0, NULL, NULL, NULL);
-}
-
-/* Is there a cache? */
-static bool
-have_cache(void)
-{
-	if (cache == NULL)
-		cache = lockfence_shared_memory(LOCKFENCE_SHARED_CACHE);
-	return cache != NULL && cache->nsets > 0;
+	previous_access_hook = object_access_hook;
+	object_access_hook = at_object_access;
 }
 
 /* Prepare to look for a resource; false where it cannot be cached. */

@@ -10,7 +10,7 @@
  *
  * Values go from jsonb through the column's own input function into
  * parameters.  Plans are kept a backend, by the statement's text, which names
- * everything in full.
+ * everything in full, and the types of its parameters.
  */
 #include "postgres.h"
 
@@ -32,12 +32,12 @@
 /* Plans beyond this number are made anew for every call. */
 #define MAX_PLANS 256
 
-/* Longest statement whose plan is kept, in bytes. */
+/* Longest statement, with its types, whose plan is kept, in bytes. */
 #define MAX_PLAN_KEY 1024
 
 typedef struct KeptPlan
 {
-	char		statement[MAX_PLAN_KEY];	/* hash key */
+	char		key[MAX_PLAN_KEY];	/* hash key */
 	SPIPlanPtr	plan;
 } KeptPlan;
 
@@ -199,47 +199,47 @@ build_statement(const GuardedCall *call, int *nparams, Oid *types, Datum *values
 	return statement.data;
 }
 
-/* Was the plan made for parameters of these types? */
-static bool
-plan_takes(SPIPlanPtr plan, int nparams, const Oid *types)
+/*
+ * What a plan is kept by.  The same text may need another plan once a column has
+ * changed its type; the first one stays, since it may be what is being run.
+ */
+static char *
+plan_key(const char *statement, int nparams, const Oid *types)
 {
-	if (SPI_getargcount(plan) != nparams)
-		return false;
+	StringInfoData key;
+	char		digits[MAXINT8LEN + 1];
+
+	initStringInfo(&key);
+	appendStringInfoString(&key, statement);
 	for (int i = 0; i < nparams; i++)
 	{
-		if (SPI_getargtypeid(plan, i) != types[i])
-			return false;
+		pg_lltoa(types[i], digits);
+		appendStringInfoChar(&key, ' ');
+		appendStringInfoString(&key, digits);
 	}
-	return true;
+	return key.data;
 }
 
-/*
- * Plan a statement, and keep the plan for its next call.  The same text may
- * need another plan once a column has changed its type.
- */
+/* Plan a statement, and keep the plan for its next call. */
 static SPIPlanPtr
 plan_statement(const char *statement, int nparams, Oid *types)
 {
-	KeptPlan   *kept = NULL;
+	const char *key = plan_key(statement, nparams, types);
+	bool		is_short = strlen(key) < MAX_PLAN_KEY;
+	KeptPlan   *kept = is_short ? hash_search(plans, key, HASH_FIND, NULL) : NULL;
 	SPIPlanPtr	plan;
 
-	if (strlen(statement) < MAX_PLAN_KEY)
-		kept = hash_search(plans, statement, HASH_FIND, NULL);
-	if (kept != NULL && plan_takes(kept->plan, nparams, types))
+	if (kept != NULL)
 		return kept->plan;
 
 	plan = SPI_prepare(statement, nparams, types);
 	if (plan == NULL)
 		elog(ERROR, "could not plan \"%s\": %s", statement,
 			 SPI_result_code_string(SPI_result));
-	if (strlen(statement) < MAX_PLAN_KEY &&
-		(kept != NULL || hash_get_num_entries(plans) < MAX_PLANS))
+	if (is_short && hash_get_num_entries(plans) < MAX_PLANS)
 	{
 		SPI_keepplan(plan);
-		if (kept != NULL)
-			SPI_freeplan(kept->plan);
-		else
-			kept = hash_search(plans, statement, HASH_ENTER, NULL);
+		kept = hash_search(plans, key, HASH_ENTER, NULL);
 		kept->plan = plan;
 	}
 	return plan;

@@ -65,7 +65,8 @@ typedef struct LastRow
 	Oid			relid;
 	ItemPointerData tid;
 	FenceToken	token;
-	bool		moving;			/* its DELETE half has passed as well */
+	uint64		move;			/* its DELETE half has passed as well: number
+								 * of the move; else 0 */
 } LastRow;
 
 #define LAST_ROWS_START 4
@@ -85,6 +86,7 @@ static uint64 version = 1;		/* changes with all of the above */
 static LastRow *last_rows = NULL;
 static int	last_used = 0;
 static int	last_size = 0;
+static uint64 moves = 0;		/* how many there were */
 static List *bypassed = NIL;
 
 /* Forget everything; TopTransactionContext frees it. */
@@ -383,6 +385,40 @@ lockfence_remember_row(Oid relid, ItemPointer tid, FenceToken token)
 	};
 }
 
+/* The executor is done with a row: so is its move, INSERT half or not. */
+static void
+end_move(void *arg)
+{
+	uint64		move = *(uint64 *) arg;
+
+	for (int i = 0; i < last_used; i++)
+	{
+		if (last_rows[i].move == move)
+			last_rows[i].move = 0;
+	}
+}
+
+/*
+ * Begin a move.  The context that a trigger is called in lasts as long as the
+ * executor is at the row, so that no later statement's INSERT is taken for a half
+ * that never came.
+ */
+static uint64
+begin_move(void)
+{
+	struct
+	{
+		MemoryContextCallback callback;
+		uint64		move;
+	}		   *end = palloc0(sizeof(*end));
+
+	end->move = ++moves;
+	end->callback.func = end_move;
+	end->callback.arg = &end->move;
+	MemoryContextRegisterResetCallback(CurrentMemoryContext, &end->callback);
+	return end->move;
+}
+
 /* Is this DELETE half of such a move?  Tells the token of its UPDATE. */
 bool
 lockfence_row_moves_out(Oid relid, ItemPointer tid, FenceToken *token)
@@ -391,9 +427,9 @@ lockfence_row_moves_out(Oid relid, ItemPointer tid, FenceToken *token)
 
 	if (row == NULL)
 		return false;
-	row->moving = row->relid == relid && ItemPointerEquals(&row->tid, tid);
+	row->move = row->relid == relid && ItemPointerEquals(&row->tid, tid) ? begin_move() : 0;
 	*token = row->token;
-	return row->moving;
+	return row->move != 0;
 }
 
 /* The partitioned table that a table is part of, or the table itself. */
@@ -411,10 +447,10 @@ lockfence_row_moves_in_unprotected(Oid relid)
 {
 	LastRow    *row = last_row();
 
-	if (row == NULL || !row->moving || row->token != 0 ||
+	if (row == NULL || row->move == 0 || row->token != 0 ||
 		partition_root(relid) != partition_root(row->relid))
 		return false;
-	row->moving = false;
+	row->move = 0;
 	return true;
 }
 

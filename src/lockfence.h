@@ -243,7 +243,7 @@ typedef struct Fence
 	TemplatePart *parts;
 	bool		constant;		/* the template has no placeholder */
 	AttrNumber	key_attno;		/* its only placeholder, if that is passed by
-								 * value; else 0 */
+								 * value, which settles its text; else 0 */
 	AttrNumber	last_attno;		/* the last column that the fence reads */
 	bool		pin_settings;	/* a value's text depends on session settings */
 } Fence;

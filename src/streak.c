@@ -3,7 +3,7 @@
  *		Rows in a row: what was accepted for one is accepted for the next alike.
  *
  * A statement over many rows of one resource asks the same question again and
- * again.  Where the resource follows from one value that is passed by value,
+ * again.  Where the resource follows from one value alone, passed by value,
  * a row with the same value and the same token as the last accepted one needs
  * neither its name nor the memo, as long as nothing has changed in what the
  * transaction has presented and holds.

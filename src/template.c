@@ -135,6 +135,33 @@ output_is_fixed(Oid type)
 	}
 }
 
+/*
+ * Does the text of a value follow from the value alone, under pinned settings?
+ * That of an enum, or of an object's OID, is a name which can change meanwhile.
+ */
+static bool
+text_follows_value(Oid type)
+{
+	switch (getBaseType(type))
+	{
+		case BOOLOID:
+		case CHAROID:
+		case INT2OID:
+		case INT4OID:
+		case INT8OID:
+		case OIDOID:
+		case FLOAT4OID:
+		case FLOAT8OID:
+		case DATEOID:
+		case TIMEOID:
+		case TIMESTAMPOID:
+		case TIMESTAMPTZOID:
+			return true;
+		default:
+			return false;
+	}
+}
+
 /* Is a resource's name as long as it may be?  Raises an error if not. */
 static void
 check_length(const Fence *fence, int length)
@@ -168,7 +195,8 @@ lockfence_resolve_template(Fence *fence, Relation rel)
 		part->attno = lockfence_resolve_column(rel, part->literal);
 		part->literal = NULL;
 		type = TupleDescAttr(RelationGetDescr(rel), part->attno - 1)->atttypid;
-		fence->key_attno = nkeys++ == 0 && get_typbyval(type) ? part->attno : 0;
+		fence->key_attno = nkeys++ == 0 && get_typbyval(type) &&
+			text_follows_value(type) ? part->attno : 0;
 		fence->last_attno = Max(fence->last_attno, part->attno);
 		part->type = getBaseType(type);
 		getTypeOutputInfo(type, &output, &is_varlena);
