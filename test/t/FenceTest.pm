@@ -26,7 +26,8 @@ sub fenced_node
 	my ($name, $conf, %params) = @_;
 	my $node = PostgreSQL::Test::Cluster->new($name);
 
-	$node->init(%params);
+	# whatever locale the tests are run in
+	$node->init(%params, extra => [ '--encoding=UTF8', '--no-locale', @{ $params{extra} // [] } ]);
 	$node->append_conf('postgresql.conf',
 		"autovacuum = off\nmax_prepared_transactions = 10\n" . ($conf // ''));
 	$node->start;
