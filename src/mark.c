@@ -214,7 +214,7 @@ tuple_is_own(HeapTuple tuple)
 
 /* Note what one visible version says of the mark. */
 static void
-note_version(MarkScan *scan, HeapTuple tuple)
+note_version(MarkScan *scan, HeapTuple tuple, Buffer buffer)
 {
 	FenceToken	token = version_token(scan, tuple);
 
@@ -230,6 +230,8 @@ note_version(MarkScan *scan, HeapTuple tuple)
 	scan->found = true;
 	scan->token = token;
 	scan->tid = tuple->t_self;
+	scan->version = *tuple;
+	scan->buffer = buffer;
 	scan->own = tuple_is_own(tuple);
 	scan->of_command = scan->own &&
 		HeapTupleHeaderGetCmin(tuple->t_data) >= GetCurrentCommandId(false);
@@ -278,9 +280,7 @@ read_hinted(MarkScan *scan)
 		ReleaseBuffer(buffer);
 		return false;
 	}
-	note_version(scan, &tuple);
-	scan->version = tuple;
-	scan->buffer = buffer;
+	note_version(scan, &tuple, buffer);
 	return true;
 }
 
@@ -296,9 +296,7 @@ read_indexed(MarkScan *scan)
 	begin_scan(scan, scan->dirty);
 	while (HeapTupleIsValid(tuple = next_version(scan)))
 	{
-		note_version(scan, tuple);
-		scan->version = *tuple;
-		scan->buffer = ((BufferHeapTupleTableSlot *) scan->scan->slot)->buffer;
+		note_version(scan, tuple, ((BufferHeapTupleTableSlot *) scan->scan->slot)->buffer);
 		if (!TransactionIdIsValid(scan->changing))
 		{
 			lockfence_hint_put(scan->resource, &scan->tid, scan->buffer);
