@@ -182,6 +182,31 @@ AS 'MODULE_PATHNAME', 'lockfence_is_current';
 COMMENT ON FUNCTION lockfence.is_current(text, lockfence.fence_token) IS
 'is it worth going on? Whether the token would be accepted now, without any lock, so only as advice; also on a standby. LF003 if it is no token';
 
+CREATE FUNCTION lockfence._light_holders(resource text)
+RETURNS integer[]
+LANGUAGE c VOLATILE STRICT
+AS 'MODULE_PATHNAME', 'lockfence_light_holders';
+COMMENT ON FUNCTION lockfence._light_holders(text) IS
+'processes whose transactions hold a resource without a lock that pg_locks shows';
+
+-- 19526 is the class of lockfence's locks, see prepared_holds.
+CREATE FUNCTION lockfence.holders(resource text)
+RETURNS TABLE (pid integer)
+LANGUAGE sql VOLATILE STRICT ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT unnest(lockfence._light_holders(resource))
+	UNION
+	SELECT l.pid
+	FROM pg_database d
+		CROSS JOIN hashtextextended(resource COLLATE "C", d.oid::bigint) AS h
+		JOIN pg_locks l ON l.locktype = 'advisory' AND l.objsubid = 19526 AND l.database = d.oid
+			AND l.classid::bigint = (h >> 32) & 4294967295 AND l.objid::bigint = h & 4294967295
+	WHERE d.datname = current_database() AND l.granted AND l.mode = 'ShareLock'
+$$;
+COMMENT ON FUNCTION lockfence.holders(text) IS
+'processes whose transactions were accepted at the mark of a resource, and hold it to their end; null: a prepared transaction, see prepared_holds. Not those that raise the mark at this moment, or hold it by its row. Example: SELECT a.* FROM lockfence.holders(''settle:batch-9921'') h JOIN pg_stat_activity a USING (pid)';
+
 REVOKE ALL ON FUNCTION
 	lockfence.present(lockfence.fence_token),
 	lockfence.present(text, lockfence.fence_token)

@@ -70,7 +70,6 @@ typedef struct Cache
 typedef struct CacheKey
 {
 	const ResourceKey *resource;
-	uint32		length;
 	Oid			relid;
 	CacheSet   *set;
 } CacheKey;
@@ -147,8 +146,7 @@ static bool
 make_key(CacheKey *key, const ResourceKey *resource)
 {
 	key->resource = resource;
-	key->length = strlen(resource->name);
-	if (key->length > MAX_CACHED_LEN || !have_cache())
+	if (resource->length > MAX_CACHED_LEN || !have_cache())
 		return false;
 	key->relid = lockfence_mark_relid();
 	key->set = &cache->sets[resource->hash % cache->nsets];
@@ -160,8 +158,8 @@ entry_matches(const CacheEntry *entry, const CacheKey *key)
 {
 	return entry->hash == key->resource->hash && entry->generation != 0 &&
 		entry->database == MyDatabaseId && entry->relid == key->relid &&
-		entry->length == key->length &&
-		memcmp(entry->resource, key->resource->name, key->length) == 0;
+		entry->length == key->resource->length &&
+		memcmp(entry->resource, key->resource->name, key->resource->length) == 0;
 }
 
 /* The set's entry for the key, or NULL. */
@@ -243,8 +241,8 @@ lockfence_cache_put(const ResourceKey *resource, FenceToken token, uint64 genera
 	entry->token = token;
 	entry->database = MyDatabaseId;
 	entry->relid = key.relid;
-	entry->length = key.length;
-	memcpy(entry->resource, resource->name, key.length);
+	entry->length = resource->length;
+	memcpy(entry->resource, resource->name, resource->length);
 	end_writing(key.set);
 }
 

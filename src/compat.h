@@ -94,15 +94,24 @@ lockfence_read_recent_buffer(Relation rel, BlockNumber block, Buffer buffer)
 #define LOCKFENCE_CREATE_WAIT_SET(size) CreateWaitEventSet(CurrentMemoryContext, size)
 #endif
 
-/* 17 replaced the backend id by the proc number and grouped the vxid. */
+/*
+ * 17 replaced the backend id by the proc number and grouped the vxid.  A place is
+ * a number from 0 by which a virtual transaction names its backend.
+ */
 #if PG_VERSION_NUM >= 170000
 #define LOCKFENCE_VXID_HAS_BACKEND(vxid) ((vxid).procNumber != INVALID_PROC_NUMBER)
 #define LOCKFENCE_VXID_PROC(vxid) ProcNumberGetProc((vxid).procNumber)
 #define LOCKFENCE_PROC_LXID(proc) ((proc)->vxid.lxid)
+#define LOCKFENCE_SET_VXID(vxid, place, lxid) \
+	((vxid).procNumber = (place), (vxid).localTransactionId = (lxid))
+#define LOCKFENCE_MY_PLACE MyProcNumber
 #else
 #define LOCKFENCE_VXID_HAS_BACKEND(vxid) ((vxid).backendId != InvalidBackendId)
 #define LOCKFENCE_VXID_PROC(vxid) BackendIdGetProc((vxid).backendId)
 #define LOCKFENCE_PROC_LXID(proc) ((proc)->lxid)
+#define LOCKFENCE_SET_VXID(vxid, place, lxid) \
+	((vxid).backendId = (place) + 1, (vxid).localTransactionId = (lxid))
+#define LOCKFENCE_MY_PLACE (MyBackendId - 1)
 #endif
 
 /*
@@ -114,6 +123,17 @@ lockfence_read_recent_buffer(Relation rel, BlockNumber block, Buffer buffer)
 #include "access/xlogrecovery.h"
 #else
 #define GetWALInsertionTimeLine() ThisTimeLineID
+#endif
+
+/* Before 15 the number of backends was computed after libraries are preloaded. */
+#if PG_VERSION_NUM >= 150000
+#define LOCKFENCE_MAX_BACKENDS MaxBackends
+#else
+#include "postmaster/autovacuum.h"
+#include "postmaster/bgworker_internals.h"
+#include "replication/walsender.h"
+#define LOCKFENCE_MAX_BACKENDS \
+	(MaxConnections + autovacuum_max_workers + 1 + max_worker_processes + max_wal_senders)
 #endif
 
 /* 14 named the predefined role constants after the roles. */

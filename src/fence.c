@@ -92,7 +92,7 @@ hold_mark(MarkScan *scan, const FenceCheck *check)
 		return REFUSED;
 	}
 
-	lockfence_lock_shared(scan->resource);
+	lockfence_lock_shared(scan->resource, by_tuple);
 	held = lockfence_mark_unchanged(scan) &&
 		(!by_tuple || lockfence_mark_lock_tuple(scan));
 	if (!held || by_tuple)
@@ -115,7 +115,7 @@ hold_cached_mark(const ResourceKey *resource, const FenceCheck *check)
 	if (check->single_use || lockfence_held_locks() >= lockfence_max_resource_locks ||
 		lockfence_cache_find(resource) != check->token)
 		return false;
-	lockfence_lock_shared(resource);
+	lockfence_lock_shared(resource, false);
 	if (lockfence_cache_find(resource) != check->token)
 	{
 		lockfence_unlock_shared(resource);

@@ -46,6 +46,7 @@ _PG_init(void)
 	lockfence_timeline_init();
 	lockfence_mark_init();
 	lockfence_holder_init();
+	lockfence_hold_init();
 	lockfence_durable_init();
 	lockfence_trigarg_init();
 	lockfence_validator_init();

@@ -46,8 +46,8 @@ typedef struct FencedWrite
 typedef struct ResourceKey
 {
 	const char *name;
+	uint32		length;			/* of the name */
 	uint64		hash;
-	LOCKTAG		tag;			/* of its lock */
 } ResourceKey;
 
 /* One question to the fence: may this token write to this resource? */
@@ -191,13 +191,24 @@ extern bool lockfence_ask_validator(const FenceCheck *check);
 extern bool lockfence_vouch_for(const FencedWrite *write, FenceToken token);
 extern void lockfence_count_open(void);
 
-/* contend.c: the resource lock, and waiting for those in the way of an advance */
+/* hold.c: who holds a resource */
 extern void lockfence_set_resource_key(ResourceKey *key, const char *resource);
-extern void lockfence_lock_shared(const ResourceKey *resource);
+extern LOCKTAG lockfence_resource_tag(const ResourceKey *resource);
+extern void lockfence_lock_shared(const ResourceKey *resource, bool briefly);
+extern void lockfence_unlock_shared(const ResourceKey *resource);
+extern void lockfence_claim(const ResourceKey *resource);
+extern void lockfence_unclaim(void);
+extern bool lockfence_is_held_lightly(const ResourceKey *resource);
+extern void lockfence_wait_for_light_holders(const ResourceKey *resource);
+extern List *lockfence_holder_pids(const ResourceKey *resource);
+extern Size lockfence_holds_size(void);
+extern void lockfence_holds_init_memory(void *memory);
+extern void lockfence_hold_init(void);
+
+/* contend.c: the exclusive lock, and waiting for those in the way of an advance */
 extern void lockfence_lock_exclusive(const ResourceKey *resource);
 extern bool lockfence_claim_exclusive(const FenceCheck *check, MarkScan *scan);
 extern bool lockfence_try_lock_exclusive(const ResourceKey *resource);
-extern void lockfence_unlock_shared(const ResourceKey *resource);
 extern void lockfence_unlock_exclusive(const ResourceKey *resource);
 extern void lockfence_settle_lockers(List *lockers, const FenceCheck *check);
 extern void lockfence_wait_for_change(TransactionId xid, FenceToken pending,
@@ -336,6 +347,7 @@ typedef enum LockfencePiece
 	LOCKFENCE_SHARED_VERSION,	/* the first */
 	LOCKFENCE_SHARED_STATS,
 	LOCKFENCE_SHARED_REFUSALS,
+	LOCKFENCE_SHARED_HOLDS,
 	LOCKFENCE_SHARED_CACHE,
 	LOCKFENCE_SHARED_BREAKER
 } LockfencePiece;
