@@ -203,24 +203,39 @@ lockfence_cache_generation(void)
 		pg_atomic_read_u64(&cache->generation) : 0;
 }
 
-/* The cached mark of a resource; 0: it is not there. */
+/*
+ * The cached mark of a resource; 0: it is not there.  The look tells
+ * lockfence_cache_unchanged() what was seen.
+ */
 FenceToken
-lockfence_cache_find(const ResourceKey *resource)
+lockfence_cache_find(const ResourceKey *resource, CacheLook *look)
 {
 	CacheKey	key;
-	uint32		version;
 	CacheEntry *entry;
 	FenceToken	token = 0;
 
 	if (!make_key(&key, resource))
 		return 0;
-	version = pg_atomic_read_u32(&key.set->version);
+	look->set = key.set;
+	look->version = pg_atomic_read_u32(&key.set->version);
 	pg_read_barrier();
 	entry = find_entry(&key);
-	if (entry != NULL && entry->generation == pg_atomic_read_u64(&cache->generation))
+	if (entry != NULL)
+	{
 		token = entry->token;
+		look->generation = entry->generation;
+	}
+	return token != 0 && lockfence_cache_unchanged(look) ? token : 0;
+}
+
+/* Would a look that found a mark find the same now? */
+bool
+lockfence_cache_unchanged(const CacheLook *look)
+{
 	pg_read_barrier();
-	return (version & 1) == 0 && pg_atomic_read_u32(&key.set->version) == version ? token : 0;
+	return (look->version & 1) == 0 &&
+		pg_atomic_read_u32((pg_atomic_uint32 *) &look->set->version) == look->version &&
+		pg_atomic_read_u64(&cache->generation) == look->generation;
 }
 
 /* Put a mark that this transaction, holding the resource, saw committed. */

@@ -55,8 +55,8 @@ typedef struct FenceCheck
 {
 	FencedWrite write;
 	FenceToken	token;			/* presented; > 0 */
-	FenceToken	stored;			/* token in the row, stands in for a missing
-								 * mark; 0: none */
+	const struct RowGuard *earlier; /* of a row whose token stands in for a
+									 * missing mark; NULL: none */
 	bool		single_use;		/* equal is stale too */
 	Oid			validator;		/* asked before an advance; InvalidOid: the
 								 * default one, if there is one */
@@ -231,6 +231,7 @@ extern bool lockfence_waits_for_me(int pid);
 typedef struct TemplatePart
 {
 	char	   *literal;		/* text; NULL: the value of a column */
+	int			length;			/* of the text */
 	AttrNumber	attno;
 	Oid			type;			/* of the column */
 	FmgrInfo	output;
@@ -363,8 +364,16 @@ extern Size lockfence_breaker_size(void);
 extern void lockfence_breaker_init_memory(void *memory);
 
 /* cache.c: committed marks, in shared memory */
+typedef struct CacheLook
+{
+	const struct CacheSet *set;
+	uint32		version;		/* of the set */
+	uint64		generation;		/* of the entry */
+} CacheLook;
+
 extern uint64 lockfence_cache_generation(void);
-extern FenceToken lockfence_cache_find(const ResourceKey *resource);
+extern FenceToken lockfence_cache_find(const ResourceKey *resource, CacheLook *look);
+extern bool lockfence_cache_unchanged(const CacheLook *look);
 extern void lockfence_cache_put(const ResourceKey *resource, FenceToken token,
 								uint64 generation);
 extern void lockfence_cache_drop(const ResourceKey *resource);

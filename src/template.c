@@ -37,6 +37,7 @@ add_part(Fence *fence, char *text)
 	part = &fence->parts[fence->nparts++];
 	memset(part, 0, sizeof(*part));
 	part->literal = text;
+	part->length = strlen(text);
 	return part;
 }
 
@@ -244,16 +245,13 @@ refuse_null_placeholder(Relation rel, AttrNumber attno)
 static void
 append_value(StringInfo name, const TemplatePart *part, Datum value)
 {
-	char		digits[MAXINT8LEN + 1];
-	const char *text = digits;
-
+	enlargeStringInfo(name, MAXINT8LEN + 1);
 	if (part->type == INT4OID)
-		pg_ltoa(DatumGetInt32(value), digits);
+		name->len += pg_ltoa(DatumGetInt32(value), name->data + name->len);
 	else if (part->type == INT8OID)
-		pg_lltoa(DatumGetInt64(value), digits);
+		name->len += pg_lltoa(DatumGetInt64(value), name->data + name->len);
 	else
-		text = OutputFunctionCall((FmgrInfo *) &part->output, value);
-	appendStringInfoString(name, text);
+		appendStringInfoString(name, OutputFunctionCall((FmgrInfo *) &part->output, value));
 }
 
 /* Fill in the template.  A value stands at its part's place. */
@@ -269,7 +267,7 @@ format_resource(const Fence *fence, const Datum *values)
 		const TemplatePart *part = &fence->parts[i];
 
 		if (part->literal != NULL)
-			appendStringInfoString(&name, part->literal);
+			appendBinaryStringInfo(&name, part->literal, part->length);
 		else
 			append_value(&name, part, values[i]);
 	}
@@ -284,7 +282,9 @@ format_resource(const Fence *fence, const Datum *values)
 char *
 lockfence_slot_resource(const Fence *fence, Relation rel, TupleTableSlot *slot)
 {
-	Datum	   *values = palloc(fence->nparts * sizeof(Datum));
+	Datum		few[8];
+	Datum	   *values = fence->nparts <= lengthof(few) ? few :
+		palloc(fence->nparts * sizeof(Datum));
 
 	for (int i = 0; i < fence->nparts; i++)
 	{
