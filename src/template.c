@@ -245,13 +245,20 @@ refuse_null_placeholder(Relation rel, AttrNumber attno)
 static void
 append_value(StringInfo name, const TemplatePart *part, Datum value)
 {
+	char	   *end;
+
 	enlargeStringInfo(name, MAXINT8LEN + 1);
+	end = name->data + name->len;
 	if (part->type == INT4OID)
-		name->len += pg_ltoa(DatumGetInt32(value), name->data + name->len);
+		pg_ltoa(DatumGetInt32(value), end);
 	else if (part->type == INT8OID)
-		name->len += pg_lltoa(DatumGetInt64(value), name->data + name->len);
+		pg_lltoa(DatumGetInt64(value), end);
 	else
+	{
 		appendStringInfoString(name, OutputFunctionCall((FmgrInfo *) &part->output, value));
+		return;
+	}
+	name->len += strlen(end);
 }
 
 /* Fill in the template.  A value stands at its part's place. */
