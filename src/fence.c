@@ -131,8 +131,7 @@ scan_is_certain(MarkScan *scan)
 {
 	if (scan->found)
 		return lockfence_mark_unchanged(scan);
-	lockfence_mark_end(scan);
-	lockfence_mark_begin(scan, scan->resource);
+	lockfence_mark_look_again(scan);
 	return !scan->found && !TransactionIdIsValid(scan->changing);
 }
 

@@ -1,10 +1,10 @@
 /*
  * hint.c
- *		Where this backend saw marks last, so that it need not ask the index.
+ *		Where this backend saw marks last, so that it need not ask an index.
  *
  * A hint is a guess and never an answer: mark.c looks whether the version that
- * stands there is visible and bears the resource's full name, and asks the
- * index otherwise.  A name has one mark, so a version that passes is it.
+ * stands there is visible and bears the resource's full name, and asks an
+ * index otherwise.
  *
  * The buffer is part of the hint.  A page that has left its buffer is not read
  * for a guess, and one that is no part of the table any more never found.

@@ -145,6 +145,7 @@ typedef struct MarkScan
 } MarkScan;
 
 extern void lockfence_mark_begin(MarkScan *scan, const ResourceKey *resource);
+extern void lockfence_mark_look_again(MarkScan *scan);
 extern bool lockfence_mark_unchanged(MarkScan *scan);
 extern bool lockfence_mark_lock_tuple(MarkScan *scan);
 extern List *lockfence_mark_lockers(MarkScan *scan);

@@ -190,6 +190,11 @@ next_entry(MarkScan *scan, IndexScanDesc entries)
 	return tid;
 }
 
+/*
+ * The index's lock is not kept, as the table's is, though that would be cheaper:
+ * REINDEX locks the table against writers and then waits for those who have the
+ * index, and a reader that went on to advance a mark would deadlock with it.
+ */
 static void
 end_entries(IndexScanDesc entries)
 {
@@ -293,6 +298,14 @@ lockfence_mark_begin(MarkScan *scan, const ResourceKey *resource)
 		read_indexed(scan);
 	if (scan->found && !TransactionIdIsValid(scan->changing))
 		lockfence_hint_put(resource, &scan->tid, scan->buffer);
+}
+
+/* Look again, by the primary key alone, where no mark was found. */
+void
+lockfence_mark_look_again(MarkScan *scan)
+{
+	Assert(!scan->found && !TransactionIdIsValid(scan->changing));
+	read_indexed(scan);
 }
 
 /*

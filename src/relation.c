@@ -17,7 +17,6 @@
 #include "catalog/pg_index.h"
 #include "commands/trigger.h"
 #include "lockfence.h"
-#include "miscadmin.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
@@ -184,7 +183,7 @@ Oid
 lockfence_mark_hash(void)
 {
 	find_mark_relation();
-	return IgnoreSystemIndexes ? InvalidOid : mark_hash;
+	return mark_hash;
 }
 
 /* Is the trigger that turns DML on marks into ours sure to fire? */
