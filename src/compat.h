@@ -8,6 +8,8 @@
 #ifndef LOCKFENCE_COMPAT_H
 #define LOCKFENCE_COMPAT_H
 
+#include "access/genam.h"
+#include "access/heapam.h"
 #include "access/xlog.h"
 #include "storage/bufmgr.h"
 #include "storage/latch.h"
@@ -31,6 +33,34 @@ lockfence_read_recent_buffer(Relation rel, BlockNumber block, Buffer buffer)
 	return ReadRecentBuffer(rel->rd_node, MAIN_FORKNUM, block, buffer);
 #else
 	return false;
+#endif
+}
+
+/* 18 counts an index scan for whom it may concern; 19 added flags. */
+static inline IndexScanDesc
+lockfence_index_beginscan(Relation rel, Relation index, Snapshot snapshot, int nkeys)
+{
+#if PG_VERSION_NUM >= 190000
+	return index_beginscan(rel, index, snapshot, NULL, nkeys, 0, 0);
+#elif PG_VERSION_NUM >= 180000
+	return index_beginscan(rel, index, snapshot, NULL, nkeys, 0);
+#else
+	return index_beginscan(rel, index, snapshot, nkeys, 0);
+#endif
+}
+
+/* 19 tells the visibility map what pruning has found. */
+static inline void
+lockfence_prune_page(Relation rel, Buffer buffer)
+{
+#if PG_VERSION_NUM >= 190000
+	Buffer		visibility = InvalidBuffer;
+
+	heap_page_prune_opt(rel, buffer, &visibility, false);
+	if (BufferIsValid(visibility))
+		ReleaseBuffer(visibility);
+#else
+	heap_page_prune_opt(rel, buffer);
 #endif
 }
 

@@ -101,7 +101,7 @@ hold_mark(MarkScan *scan, const FenceCheck *check)
 		lockfence_unlock_shared(scan->resource);
 	if (!held)
 		return START_OVER;
-	if (!by_tuple && !scan->own && lockfence_mark_is_guarded(scan))
+	if (!by_tuple && !scan->own && lockfence_mark_is_guarded(scan->rel))
 		lockfence_cache_put(scan->resource, check->token, scan->generation);
 	remember(check, false, !by_tuple);
 	return ACCEPTED;
@@ -135,8 +135,7 @@ scan_is_certain(MarkScan *scan)
 {
 	if (scan->found)
 		return lockfence_mark_unchanged(scan);
-	lockfence_mark_end(scan);
-	lockfence_mark_begin(scan, scan->resource);
+	lockfence_mark_look_again(scan);
 	return !scan->found && !TransactionIdIsValid(scan->changing);
 }
 

@@ -115,12 +115,22 @@ lockfence_pass_gate(const FencedWrite *write)
 	return likely(lockfence_gate_is_open) || lockfence_try_gate(write);
 }
 
+/* relation.c: the table of marks and its indexes */
+#define LOCKFENCE_MARK_RESOURCE 3	/* column */
+
+extern Oid	lockfence_relation_oid(const char *name);
+extern Oid	lockfence_mark_relid(void);
+extern Relation lockfence_open_marks(void);
+extern Oid	lockfence_mark_index(void);
+extern Oid	lockfence_mark_hash(void);
+extern bool lockfence_mark_is_guarded(Relation marks);
+extern void lockfence_relation_init(void);
+
 /* mark.c: the mark of one resource */
 typedef struct MarkScan
 {
 	const ResourceKey *resource;
 	Relation	rel;
-	struct SysScanDescData *scan;	/* NULL: read without the index */
 	HeapTupleData version;		/* the one that was read last, ... */
 	Buffer		buffer;			/* ... in its page, which is pinned */
 	struct SnapshotData *dirty;
@@ -134,10 +144,8 @@ typedef struct MarkScan
 	FenceToken	pending;		/* ... to this token; 0: removes it */
 } MarkScan;
 
-extern Oid	lockfence_relation_oid(const char *name);
-extern Oid	lockfence_mark_relid(void);
-extern bool lockfence_mark_is_guarded(const MarkScan *scan);
 extern void lockfence_mark_begin(MarkScan *scan, const ResourceKey *resource);
+extern void lockfence_mark_look_again(MarkScan *scan);
 extern bool lockfence_mark_unchanged(MarkScan *scan);
 extern bool lockfence_mark_lock_tuple(MarkScan *scan);
 extern List *lockfence_mark_lockers(MarkScan *scan);
@@ -145,10 +153,8 @@ extern void lockfence_mark_write(MarkScan *scan, FenceToken token);
 extern void lockfence_mark_remove(MarkScan *scan);
 extern void lockfence_mark_end(MarkScan *scan);
 extern FenceToken lockfence_mark_peek(const char *resource);
-extern void lockfence_mark_init(void);
 
 /* damage.c: marks that are not what they should be */
-extern void lockfence_require_mark_index(Oid index, Oid relid, AttrNumber resource);
 extern void lockfence_require_row(const MarkScan *scan, ItemPointer tid);
 extern void lockfence_report_damage(const MarkScan *scan);
 
