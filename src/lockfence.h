@@ -264,6 +264,7 @@ typedef struct Fence
 								 * value, which settles its text; else 0 */
 	AttrNumber	last_attno;		/* the last column that the fence reads */
 	bool		pin_settings;	/* a value's text depends on session settings */
+	int			max_length;		/* of a name of text and integers alone; else 0 */
 } Fence;
 
 extern const Fence *lockfence_trigger_fence(FunctionCallInfo fcinfo);

@@ -181,6 +181,8 @@ void
 lockfence_resolve_template(Fence *fence, Relation rel)
 {
 	int			nkeys = 0;
+	int			max_length = 0;
+	bool		integers = true;
 
 	if (fence->constant)
 		check_length(fence, strlen(fence->parts[0].literal));
@@ -191,6 +193,7 @@ lockfence_resolve_template(Fence *fence, Relation rel)
 		Oid			output;
 		bool		is_varlena;
 
+		max_length += part->attno == 0 ? part->length : MAXINT8LEN;
 		if (part->attno == 0)
 			continue;
 		part->attno = lockfence_resolve_column(rel, part->literal);
@@ -200,11 +203,13 @@ lockfence_resolve_template(Fence *fence, Relation rel)
 			text_follows_value(type) ? part->attno : 0;
 		fence->last_attno = Max(fence->last_attno, part->attno);
 		part->type = getBaseType(type);
+		integers = integers && (part->type == INT4OID || part->type == INT8OID);
 		getTypeOutputInfo(type, &output, &is_varlena);
 		fmgr_info_cxt(output, &part->output, CurrentMemoryContext);
 		if (!output_is_fixed(type))
 			fence->pin_settings = true;
 	}
+	fence->max_length = integers ? max_length : 0;
 }
 
 /* Fix every setting that the text form of a value may depend on. */
@@ -241,24 +246,32 @@ refuse_null_placeholder(Relation rel, AttrNumber attno)
 			 errtablecol(rel, attno)));
 }
 
-/* Append a column's value as its type prints it; integers need no function. */
-static void
-append_value(StringInfo name, const TemplatePart *part, Datum value)
+/* The same as format_resource(), for a template that has only text and integers. */
+static char *
+format_integers(const Fence *fence, const Datum *values)
 {
-	char	   *end;
+	char	   *name = palloc(fence->max_length + 1);
+	char	   *end = name;
 
-	enlargeStringInfo(name, MAXINT8LEN + 1);
-	end = name->data + name->len;
-	if (part->type == INT4OID)
-		pg_ltoa(DatumGetInt32(value), end);
-	else if (part->type == INT8OID)
-		pg_lltoa(DatumGetInt64(value), end);
-	else
+	for (int i = 0; i < fence->nparts; i++)
 	{
-		appendStringInfoString(name, OutputFunctionCall((FmgrInfo *) &part->output, value));
-		return;
+		const TemplatePart *part = &fence->parts[i];
+
+		if (part->literal != NULL)
+		{
+			memcpy(end, part->literal, part->length);
+			end += part->length;
+			continue;
+		}
+		if (part->type == INT4OID)
+			pg_ltoa(DatumGetInt32(values[i]), end);
+		else
+			pg_lltoa(DatumGetInt64(values[i]), end);
+		end += strlen(end);
 	}
-	name->len += strlen(end);
+	*end = '\0';
+	check_length(fence, end - name);
+	return name;
 }
 
 /* Fill in the template.  A value stands at its part's place. */
@@ -266,17 +279,19 @@ static char *
 format_resource(const Fence *fence, const Datum *values)
 {
 	StringInfoData name;
-	int			level = fence->pin_settings ? pin_settings() : 0;
+	int			level;
+
+	if (fence->max_length > 0)
+		return format_integers(fence, values);
+	level = fence->pin_settings ? pin_settings() : 0;
 
 	initStringInfo(&name);
 	for (int i = 0; i < fence->nparts; i++)
 	{
 		const TemplatePart *part = &fence->parts[i];
 
-		if (part->literal != NULL)
-			appendBinaryStringInfo(&name, part->literal, part->length);
-		else
-			append_value(&name, part, values[i]);
+		appendStringInfoString(&name, part->literal != NULL ? part->literal :
+							   OutputFunctionCall((FmgrInfo *) &part->output, values[i]));
 	}
 	if (fence->pin_settings)
 		AtEOXact_GUC(true, level);
