@@ -17,7 +17,7 @@ VALIDATE := $(wildcard $(CURDIR)/lockfence_validate.so)
 SQL := $(filter-out sql/lockfence_validate--% $(if $(VALIDATE),,sql/validate_%),$(SQL))
 DATA = $(foreach f,$(SQL),$(if $(findstring --,$(f)),$(f)))
 OBJS = $(patsubst %,src/%.o, \
-	lockfence token state timeline mark damage hint durable holder streak fence contend preempt \
+	lockfence token state timeline relation mark damage hint durable holder streak fence hold contend preempt \
 	shown guard trigarg template guarded jsonvalue refuse admin rows stats refusals shmem cache \
 	validator lend) $(MORE_OBJS)
 

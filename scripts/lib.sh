@@ -211,7 +211,7 @@ start_cluster() {
 	as_user initdb -D "$PGDATA" -U postgres -A trust -E UTF8 --no-locale --no-sync >"$WORK/initdb.log" 2>&1 ||
 		{ cat "$WORK/initdb.log" >&2; die 'initdb failed'; }
 	printf '%s\n' "unix_socket_directories = '$WORK'" "listen_addresses = '127.0.0.1'" 'fsync = off' \
-		'max_prepared_transactions = 10' "log_line_prefix = '%m [%p] %q%a '" "$@" |
+		"log_line_prefix = '%m [%p] %q%a '" "$@" |
 		as_user tee -a "$PGDATA/postgresql.conf" >/dev/null
 	for _ in 1 2 3 4 5; do		# somebody may take the port in between
 		PGPORT=$(free_port)

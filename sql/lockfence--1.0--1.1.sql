@@ -1,5 +1,12 @@
 \echo Use "ALTER EXTENSION lockfence UPDATE TO '1.1'" to load this file. \quit
 
+-- ---------------------------------------------------------------- marks
+
+-- Only for speed: what it leads to is checked, and the primary key decides.
+CREATE INDEX mark_hash ON lockfence.mark USING hash (resource);
+COMMENT ON INDEX lockfence.mark_hash IS
+'by which the fence finds a mark quicker than by the primary key, which decides where this one is missing';
+
 -- ---------------------------------------------------------------- the timeline gate
 
 ALTER TABLE lockfence.state DROP CONSTRAINT state_is_valid;
@@ -197,6 +204,33 @@ $$;
 COMMENT ON FUNCTION lockfence._verify_functions() IS
 'findings of verify(): functions of the extension that others can call or have changed';
 
+CREATE FUNCTION lockfence._verify_mark_hash()
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 1
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT c.oid::regclass, 'info', 'mark_hash',
+		format('lockfence.mark_hash %s: marks that are not cached are found more slowly, by the primary key.', p.problem),
+		CASE WHEN i.indexrelid IS NULL THEN '' ELSE E'DROP INDEX lockfence.mark_hash;\n' END
+			|| 'CREATE INDEX mark_hash ON lockfence.mark USING hash (resource);'
+	FROM lockfence._own_class('mark') c
+		LEFT JOIN lockfence._own_class('mark_hash') k ON true
+		LEFT JOIN pg_index i ON i.indexrelid = k.oid AND i.indrelid = c.oid
+		LEFT JOIN pg_am m ON m.oid = k.relam
+		LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'resource' AND NOT a.attisdropped
+		CROSS JOIN LATERAL (
+			SELECT CASE
+				WHEN i.indexrelid IS NULL THEN 'is not an index of lockfence.mark'
+				WHEN m.amname <> 'hash' OR i.indkey::text <> a.attnum::text OR i.indpred IS NOT NULL
+					THEN 'is not a hash index on resource'
+				WHEN NOT (i.indisvalid AND i.indisready AND i.indislive) THEN 'is not valid'
+			END
+		) AS p (problem)
+	WHERE p.problem IS NOT NULL
+$$;
+COMMENT ON FUNCTION lockfence._verify_mark_hash() IS
+'findings of verify(): the index that makes reading a mark quicker';
+
 CREATE FUNCTION lockfence._verify_gate()
 RETURNS SETOF lockfence._finding
 LANGUAGE plpgsql STABLE ROWS 2
@@ -301,6 +335,7 @@ AS $$
 	FROM (
 		SELECT 1, v.* FROM lockfence._verify_mark_storage() v
 		UNION ALL SELECT 2, v.* FROM lockfence._verify_mark_key() v
+		UNION ALL SELECT 2, v.* FROM lockfence._verify_mark_hash() v
 		UNION ALL SELECT 3, v.* FROM lockfence._verify_mark_guards() v
 		UNION ALL SELECT 4, v.* FROM lockfence._verify_mark_privileges() v
 		UNION ALL SELECT 5, v.* FROM lockfence._verify_schema() v
@@ -395,6 +430,31 @@ END
 $$;
 COMMENT ON FUNCTION lockfence._verify_tables(regclass[]) IS
 'findings of verify() about tables, in an order in which the remedies can be run';
+
+CREATE FUNCTION lockfence._light_holders(resource text)
+RETURNS integer[]
+LANGUAGE c VOLATILE STRICT
+AS 'MODULE_PATHNAME', 'lockfence_light_holders';
+COMMENT ON FUNCTION lockfence._light_holders(text) IS
+'processes whose transactions hold a resource without a lock that pg_locks shows';
+
+-- 19526 is the class of lockfence's locks, see prepared_holds.
+CREATE FUNCTION lockfence.holders(resource text)
+RETURNS TABLE (pid integer)
+LANGUAGE sql VOLATILE STRICT ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT unnest(lockfence._light_holders(resource))
+	UNION
+	SELECT l.pid
+	FROM pg_database d
+		CROSS JOIN hashtextextended(resource COLLATE "C", d.oid::bigint) AS h
+		JOIN pg_locks l ON l.locktype = 'advisory' AND l.objsubid = 19526 AND l.database = d.oid
+			AND l.classid::bigint = (h >> 32) & 4294967295 AND l.objid::bigint = h & 4294967295
+	WHERE d.datname = current_database() AND l.granted AND l.mode = 'ShareLock'
+$$;
+COMMENT ON FUNCTION lockfence.holders(text) IS
+'processes whose transactions were accepted at the mark of a resource, and hold it to their end; null: a prepared transaction, see prepared_holds. Not those that raise the mark at this moment, or hold it by its row. Example: SELECT a.* FROM lockfence.holders(''settle:batch-9921'') h JOIN pg_stat_activity a USING (pid)';
 
 -- ---------------------------------------------------------------- the drill
 

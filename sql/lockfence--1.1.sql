@@ -60,6 +60,11 @@ COMMENT ON COLUMN lockfence.mark.token IS 'the highest token accepted';
 COMMENT ON COLUMN lockfence.mark.advanced_at IS 'start of the transaction that accepted it';
 COMMENT ON COLUMN lockfence.mark.resource IS 'the name of the resource, as its lock is named';
 
+-- Only for speed: what it leads to is checked, and the primary key decides.
+CREATE INDEX mark_hash ON lockfence.mark USING hash (resource);
+COMMENT ON INDEX lockfence.mark_hash IS
+'by which the fence finds a mark quicker than by the primary key, which decides where this one is missing';
+
 CREATE TABLE lockfence.state (
 	name text COLLATE "C" NOT NULL,
 	value bigint NOT NULL,
@@ -181,6 +186,31 @@ LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'lockfence_is_current';
 COMMENT ON FUNCTION lockfence.is_current(text, lockfence.fence_token) IS
 'is it worth going on? Whether the token would be accepted now, without any lock, so only as advice; also on a standby. LF003 if it is no token';
+
+CREATE FUNCTION lockfence._light_holders(resource text)
+RETURNS integer[]
+LANGUAGE c VOLATILE STRICT
+AS 'MODULE_PATHNAME', 'lockfence_light_holders';
+COMMENT ON FUNCTION lockfence._light_holders(text) IS
+'processes whose transactions hold a resource without a lock that pg_locks shows';
+
+-- 19526 is the class of lockfence's locks, see prepared_holds.
+CREATE FUNCTION lockfence.holders(resource text)
+RETURNS TABLE (pid integer)
+LANGUAGE sql VOLATILE STRICT ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT unnest(lockfence._light_holders(resource))
+	UNION
+	SELECT l.pid
+	FROM pg_database d
+		CROSS JOIN hashtextextended(resource COLLATE "C", d.oid::bigint) AS h
+		JOIN pg_locks l ON l.locktype = 'advisory' AND l.objsubid = 19526 AND l.database = d.oid
+			AND l.classid::bigint = (h >> 32) & 4294967295 AND l.objid::bigint = h & 4294967295
+	WHERE d.datname = current_database() AND l.granted AND l.mode = 'ShareLock'
+$$;
+COMMENT ON FUNCTION lockfence.holders(text) IS
+'processes whose transactions were accepted at the mark of a resource, and hold it to their end; null: a prepared transaction, see prepared_holds. Not those that raise the mark at this moment, or hold it by its row. Example: SELECT a.* FROM lockfence.holders(''settle:batch-9921'') h JOIN pg_stat_activity a USING (pid)';
 
 REVOKE ALL ON FUNCTION
 	lockfence.present(lockfence.fence_token),
@@ -2082,6 +2112,33 @@ $$;
 COMMENT ON FUNCTION lockfence._verify_mark_key() IS
 'findings of verify(): the index by which marks are found';
 
+CREATE FUNCTION lockfence._verify_mark_hash()
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 1
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT c.oid::regclass, 'info', 'mark_hash',
+		format('lockfence.mark_hash %s: marks that are not cached are found more slowly, by the primary key.', p.problem),
+		CASE WHEN i.indexrelid IS NULL THEN '' ELSE E'DROP INDEX lockfence.mark_hash;\n' END
+			|| 'CREATE INDEX mark_hash ON lockfence.mark USING hash (resource);'
+	FROM lockfence._own_class('mark') c
+		LEFT JOIN lockfence._own_class('mark_hash') k ON true
+		LEFT JOIN pg_index i ON i.indexrelid = k.oid AND i.indrelid = c.oid
+		LEFT JOIN pg_am m ON m.oid = k.relam
+		LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'resource' AND NOT a.attisdropped
+		CROSS JOIN LATERAL (
+			SELECT CASE
+				WHEN i.indexrelid IS NULL THEN 'is not an index of lockfence.mark'
+				WHEN m.amname <> 'hash' OR i.indkey::text <> a.attnum::text OR i.indpred IS NOT NULL
+					THEN 'is not a hash index on resource'
+				WHEN NOT (i.indisvalid AND i.indisready AND i.indislive) THEN 'is not valid'
+			END
+		) AS p (problem)
+	WHERE p.problem IS NOT NULL
+$$;
+COMMENT ON FUNCTION lockfence._verify_mark_hash() IS
+'findings of verify(): the index that makes reading a mark quicker';
+
 CREATE FUNCTION lockfence._verify_mark_guards()
 RETURNS SETOF lockfence._finding
 LANGUAGE sql STABLE ROWS 10
@@ -2472,6 +2529,7 @@ AS $$
 	FROM (
 		SELECT 1, v.* FROM lockfence._verify_mark_storage() v
 		UNION ALL SELECT 2, v.* FROM lockfence._verify_mark_key() v
+		UNION ALL SELECT 2, v.* FROM lockfence._verify_mark_hash() v
 		UNION ALL SELECT 3, v.* FROM lockfence._verify_mark_guards() v
 		UNION ALL SELECT 4, v.* FROM lockfence._verify_mark_privileges() v
 		UNION ALL SELECT 5, v.* FROM lockfence._verify_schema() v

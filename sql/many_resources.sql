@@ -4,7 +4,8 @@ SET client_min_messages = warning;
 CREATE SCHEMA test_many;
 SET search_path = test_many;
 CREATE VIEW resource_locks AS
-SELECT count(*) AS locks FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory' AND objsubid = 19526;
+SELECT (SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory' AND objsubid = 19526) +
+	(SELECT count(*) FROM lockfence.mark WHERE pg_backend_pid() = ANY (lockfence._light_holders(resource))) AS locks;
 CREATE TABLE item (id integer, note text);
 SELECT lockfence.attach('item', 'many:{id}', 'token');
 

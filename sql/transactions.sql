@@ -8,7 +8,8 @@ SELECT lockfence.attach('item', 'transactions:{id}', 'token');
 INSERT INTO item VALUES (1, 'new', 10), (2, 'new', 10);
 -- The locks that this session holds on resources.
 CREATE VIEW resource_locks AS
-SELECT count(*) AS held FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory' AND objsubid = 19526;
+SELECT (SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory' AND objsubid = 19526) +
+	(SELECT count(*) FROM lockfence.mark WHERE pg_backend_pid() = ANY (lockfence._light_holders(resource))) AS held;
 
 -- memo that survives ROLLBACK TO: "already checked" must not be remembered once the lock is gone
 BEGIN;

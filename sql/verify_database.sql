@@ -78,6 +78,31 @@ SELECT remedy FROM found \gexec
 SELECT * FROM found;
 ROLLBACK;
 
+-- mark_hash: gone; of that name, but no hash index, or on other columns, or of some marks; not valid
+BEGIN;
+DROP INDEX lockfence.mark_hash;
+SELECT * FROM found;
+CALL mend();
+SELECT * FROM found;
+DROP INDEX lockfence.mark_hash;
+CREATE INDEX mark_hash ON lockfence.mark (resource);
+SELECT * FROM found;
+CALL mend();
+SELECT * FROM found;
+DROP INDEX lockfence.mark_hash;
+CREATE INDEX mark_hash ON lockfence.mark USING hash (token);
+SELECT problem FROM found;
+DROP INDEX lockfence.mark_hash;
+CREATE INDEX mark_hash ON lockfence.mark USING hash (resource) WHERE token > 5;
+SELECT problem FROM found;
+CALL mend();
+SELECT * FROM found;
+UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'lockfence.mark_hash'::regclass;
+SELECT * FROM found;
+CALL mend();
+SELECT * FROM found;
+ROLLBACK;
+
 -- mark_missing
 BEGIN;
 ALTER EXTENSION lockfence DROP TABLE lockfence.mark;

@@ -70,7 +70,6 @@ typedef struct Cache
 typedef struct CacheKey
 {
 	const ResourceKey *resource;
-	uint32		length;
 	Oid			relid;
 	CacheSet   *set;
 } CacheKey;
@@ -147,8 +146,7 @@ static bool
 make_key(CacheKey *key, const ResourceKey *resource)
 {
 	key->resource = resource;
-	key->length = strlen(resource->name);
-	if (key->length > MAX_CACHED_LEN || !have_cache())
+	if (resource->length > MAX_CACHED_LEN || !have_cache())
 		return false;
 	key->relid = lockfence_mark_relid();
 	key->set = &cache->sets[resource->hash % cache->nsets];
@@ -160,8 +158,8 @@ entry_matches(const CacheEntry *entry, const CacheKey *key)
 {
 	return entry->hash == key->resource->hash && entry->generation != 0 &&
 		entry->database == MyDatabaseId && entry->relid == key->relid &&
-		entry->length == key->length &&
-		memcmp(entry->resource, key->resource->name, key->length) == 0;
+		entry->length == key->resource->length &&
+		memcmp(entry->resource, key->resource->name, key->resource->length) == 0;
 }
 
 /* The set's entry for the key, or NULL. */
@@ -205,24 +203,39 @@ lockfence_cache_generation(void)
 		pg_atomic_read_u64(&cache->generation) : 0;
 }
 
-/* The cached mark of a resource; 0: it is not there. */
+/*
+ * The cached mark of a resource; 0: it is not there.  The look tells
+ * lockfence_cache_unchanged() what was seen.
+ */
 FenceToken
-lockfence_cache_find(const ResourceKey *resource)
+lockfence_cache_find(const ResourceKey *resource, CacheLook *look)
 {
 	CacheKey	key;
-	uint32		version;
 	CacheEntry *entry;
 	FenceToken	token = 0;
 
 	if (!make_key(&key, resource))
 		return 0;
-	version = pg_atomic_read_u32(&key.set->version);
+	look->set = key.set;
+	look->version = pg_atomic_read_u32(&key.set->version);
 	pg_read_barrier();
 	entry = find_entry(&key);
-	if (entry != NULL && entry->generation == pg_atomic_read_u64(&cache->generation))
+	if (entry != NULL)
+	{
 		token = entry->token;
+		look->generation = entry->generation;
+	}
+	return token != 0 && lockfence_cache_unchanged(look) ? token : 0;
+}
+
+/* Would a look that found a mark find the same now? */
+bool
+lockfence_cache_unchanged(const CacheLook *look)
+{
 	pg_read_barrier();
-	return (version & 1) == 0 && pg_atomic_read_u32(&key.set->version) == version ? token : 0;
+	return (look->version & 1) == 0 &&
+		pg_atomic_read_u32((pg_atomic_uint32 *) &look->set->version) == look->version &&
+		pg_atomic_read_u64(&cache->generation) == look->generation;
 }
 
 /* Put a mark that this transaction, holding the resource, saw committed. */
@@ -243,8 +256,8 @@ lockfence_cache_put(const ResourceKey *resource, FenceToken token, uint64 genera
 	entry->token = token;
 	entry->database = MyDatabaseId;
 	entry->relid = key.relid;
-	entry->length = key.length;
-	memcpy(entry->resource, resource->name, key.length);
+	entry->length = resource->length;
+	memcpy(entry->resource, resource->name, resource->length);
 	end_writing(key.set);
 }
 

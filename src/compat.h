@@ -8,6 +8,8 @@
 #ifndef LOCKFENCE_COMPAT_H
 #define LOCKFENCE_COMPAT_H
 
+#include "access/genam.h"
+#include "access/heapam.h"
 #include "access/xlog.h"
 #include "storage/bufmgr.h"
 #include "storage/latch.h"
@@ -31,6 +33,34 @@ lockfence_read_recent_buffer(Relation rel, BlockNumber block, Buffer buffer)
 	return ReadRecentBuffer(rel->rd_node, MAIN_FORKNUM, block, buffer);
 #else
 	return false;
+#endif
+}
+
+/* 18 counts an index scan for whom it may concern; 19 added flags. */
+static inline IndexScanDesc
+lockfence_index_beginscan(Relation rel, Relation index, Snapshot snapshot, int nkeys)
+{
+#if PG_VERSION_NUM >= 190000
+	return index_beginscan(rel, index, snapshot, NULL, nkeys, 0, 0);
+#elif PG_VERSION_NUM >= 180000
+	return index_beginscan(rel, index, snapshot, NULL, nkeys, 0);
+#else
+	return index_beginscan(rel, index, snapshot, nkeys, 0);
+#endif
+}
+
+/* 19 tells the visibility map what pruning has found. */
+static inline void
+lockfence_prune_page(Relation rel, Buffer buffer)
+{
+#if PG_VERSION_NUM >= 190000
+	Buffer		visibility = InvalidBuffer;
+
+	heap_page_prune_opt(rel, buffer, &visibility, false);
+	if (BufferIsValid(visibility))
+		ReleaseBuffer(visibility);
+#else
+	heap_page_prune_opt(rel, buffer);
 #endif
 }
 
@@ -94,15 +124,24 @@ lockfence_read_recent_buffer(Relation rel, BlockNumber block, Buffer buffer)
 #define LOCKFENCE_CREATE_WAIT_SET(size) CreateWaitEventSet(CurrentMemoryContext, size)
 #endif
 
-/* 17 replaced the backend id by the proc number and grouped the vxid. */
+/*
+ * 17 replaced the backend id by the proc number and grouped the vxid.  A place is
+ * a number from 0 by which a virtual transaction names its backend.
+ */
 #if PG_VERSION_NUM >= 170000
 #define LOCKFENCE_VXID_HAS_BACKEND(vxid) ((vxid).procNumber != INVALID_PROC_NUMBER)
 #define LOCKFENCE_VXID_PROC(vxid) ProcNumberGetProc((vxid).procNumber)
 #define LOCKFENCE_PROC_LXID(proc) ((proc)->vxid.lxid)
+#define LOCKFENCE_SET_VXID(vxid, place, lxid) \
+	((vxid).procNumber = (place), (vxid).localTransactionId = (lxid))
+#define LOCKFENCE_MY_PLACE MyProcNumber
 #else
 #define LOCKFENCE_VXID_HAS_BACKEND(vxid) ((vxid).backendId != InvalidBackendId)
 #define LOCKFENCE_VXID_PROC(vxid) BackendIdGetProc((vxid).backendId)
 #define LOCKFENCE_PROC_LXID(proc) ((proc)->lxid)
+#define LOCKFENCE_SET_VXID(vxid, place, lxid) \
+	((vxid).backendId = (place) + 1, (vxid).localTransactionId = (lxid))
+#define LOCKFENCE_MY_PLACE (MyBackendId - 1)
 #endif
 
 /*
@@ -114,6 +153,17 @@ lockfence_read_recent_buffer(Relation rel, BlockNumber block, Buffer buffer)
 #include "access/xlogrecovery.h"
 #else
 #define GetWALInsertionTimeLine() ThisTimeLineID
+#endif
+
+/* Before 15 the number of backends was computed after libraries are preloaded. */
+#if PG_VERSION_NUM >= 150000
+#define LOCKFENCE_MAX_BACKENDS MaxBackends
+#else
+#include "postmaster/autovacuum.h"
+#include "postmaster/bgworker_internals.h"
+#include "replication/walsender.h"
+#define LOCKFENCE_MAX_BACKENDS \
+	(MaxConnections + autovacuum_max_workers + 1 + max_worker_processes + max_wal_senders)
 #endif
 
 /* 14 named the predefined role constants after the roles. */

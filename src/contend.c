@@ -1,16 +1,14 @@
 /*
  * contend.c
- *		The resource lock, and waiting for those who are in the way of an
- *		advance.
+ *		The exclusive half of a resource's lock, and waiting for those who are in
+ *		the way of an advance.
  *
- * A transaction that was accepted at the mark holds its resource in
- * HOLD_MODE to its end; a transaction that changes a mark holds the resource
- * in ADVANCE_MODE, only while it writes.  The modes are chosen so that
- * HOLD_MODE does not conflict with itself, ADVANCE_MODE conflicts with both,
- * and FIND_HOLDERS_MODE conflicts with HOLD_MODE alone: asking for its
- * conflicts names the holders and leaves out whoever is advancing.
+ * A transaction that changes a mark has the resource's lock in ADVANCE_MODE,
+ * only while it writes.  That keeps out other advances and those who hold the
+ * resource by the lock; those who hold it lightly are kept out by a claim
+ * (hold.c).
  *
- * A holder takes HOLD_MODE only after it read a mark equal to its token, and
+ * A transaction comes to hold only after it read a mark equal to its token, and
  * tokens of a mark go up.  So whoever holds a resource while its mark is known
  * to be lower than an advancing token shows a lower one too: it is a holder
  * that has lost its lock.  Siblings of the advancing one, with the same new
@@ -24,23 +22,16 @@
 #include "access/twophase.h"
 #include "access/xact.h"
 #include "catalog/pg_type.h"
-#include "common/hashfn.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
-#include "storage/lwlock.h"
 #include "utils/builtins.h"
-#include "utils/resowner.h"
 
 #include "compat.h"
 #include "lockfence.h"
 
-#define HOLD_MODE			ShareLock
-#define ADVANCE_MODE		ShareUpdateExclusiveLock
-#define FIND_HOLDERS_MODE	RowExclusiveLock
-
-/* Field 4 of an advisory lock's tag; pg_advisory_lock() uses 1 and 2. */
-#define RESOURCE_LOCK_CLASS 0x4C46
+/* Conflicts with itself and with the mode of holders. */
+#define ADVANCE_MODE ShareUpdateExclusiveLock
 
 /* A preempted holder gets this long, in milliseconds, to be gone, twice. */
 #define PREEMPT_GRACE_MS	500
@@ -55,58 +46,39 @@ typedef struct WaitReport
 	char	   *gid;			/* prepared transaction in the way, or NULL */
 } WaitReport;
 
-/* What a resource is looked up by, wherever that is. */
-void
-lockfence_set_resource_key(ResourceKey *key, const char *resource)
-{
-	key->name = resource;
-	key->hash = hash_bytes_extended((const unsigned char *) resource,
-									strlen(resource), MyDatabaseId);
-	SET_LOCKTAG_ADVISORY(key->tag, MyDatabaseId, (uint32) (key->hash >> 32),
-						 (uint32) key->hash, RESOURCE_LOCK_CLASS);
-}
-
-/*
- * Take or let go of the lock in hold mode.  It must live as long as the memo
- * that relies on it, so it belongs to the current subtransaction, not to the
- * portal that runs: a cursor that was opened further out and fails in here
- * would take what it acquired earlier, further out, down with it.
- */
-static void
-change_hold(const LOCKTAG *tag, bool acquire)
-{
-	ResourceOwner portal = CurrentResourceOwner;
-
-	CurrentResourceOwner = CurTransactionResourceOwner;
-	if (acquire)
-		(void) LockAcquire(tag, HOLD_MODE, false, false);
-	else
-		(void) LockRelease(tag, HOLD_MODE, false);
-	CurrentResourceOwner = portal;
-}
-
-void
-lockfence_lock_shared(const ResourceKey *resource)
-{
-	change_hold(&resource->tag, true);
-}
-
-void
-lockfence_unlock_shared(const ResourceKey *resource)
-{
-	change_hold(&resource->tag, false);
-}
-
+/* Lock the resource to change its mark, if nobody has to be waited for. */
 bool
 lockfence_try_lock_exclusive(const ResourceKey *resource)
 {
-	return LockAcquire(&resource->tag, ADVANCE_MODE, false, true) != LOCKACQUIRE_NOT_AVAIL;
+	LOCKTAG		tag = lockfence_resource_tag(resource);
+
+	if (LockAcquire(&tag, ADVANCE_MODE, false, true) == LOCKACQUIRE_NOT_AVAIL)
+		return false;
+	lockfence_claim(resource);
+	if (!lockfence_is_held_lightly(resource))
+		return true;
+	lockfence_unlock_exclusive(resource);
+	return false;
+}
+
+/* The same; waits for all who hold it. */
+void
+lockfence_lock_exclusive(const ResourceKey *resource)
+{
+	LOCKTAG		tag = lockfence_resource_tag(resource);
+
+	(void) LockAcquire(&tag, ADVANCE_MODE, false, false);
+	lockfence_claim(resource);
+	lockfence_wait_for_light_holders(resource);
 }
 
 void
 lockfence_unlock_exclusive(const ResourceKey *resource)
 {
-	LockRelease(&resource->tag, ADVANCE_MODE, false);
+	LOCKTAG		tag = lockfence_resource_tag(resource);
+
+	lockfence_unclaim();
+	(void) LockRelease(&tag, ADVANCE_MODE, false);
 }
 
 /* Say what was waited for, in the error that ends the wait. */
@@ -142,14 +114,15 @@ query_text(const char *query, int nargs, Oid *types, Datum *values)
 	return result;
 }
 
-/* The identifier of a prepared transaction that holds the lock, or NULL. */
+/* The identifier of a prepared transaction that holds the resource, or NULL. */
 static char *
-prepared_holder(const LOCKTAG *tag)
+prepared_holder(const ResourceKey *resource)
 {
+	LOCKTAG		tag = lockfence_resource_tag(resource);
 	Oid			types[] = {OIDOID, OIDOID, OIDOID, INT2OID};
 	Datum		values[] = {
-		ObjectIdGetDatum(tag->locktag_field1), ObjectIdGetDatum(tag->locktag_field2),
-		ObjectIdGetDatum(tag->locktag_field3), Int16GetDatum(tag->locktag_field4)
+		ObjectIdGetDatum(tag.locktag_field1), ObjectIdGetDatum(tag.locktag_field2),
+		ObjectIdGetDatum(tag.locktag_field3), Int16GetDatum(tag.locktag_field4)
 	};
 
 	if (max_prepared_xacts == 0)
@@ -176,42 +149,6 @@ prepared_transaction(TransactionId xid)
 					  1, types, values);
 }
 
-/* The backend that runs this very transaction, or 0. */
-static int
-vxid_pid(VirtualTransactionId vxid)
-{
-	PGPROC	   *proc;
-	int			pid = 0;
-
-	if (!LOCKFENCE_VXID_HAS_BACKEND(vxid))
-		return 0;
-	proc = LOCKFENCE_VXID_PROC(vxid);
-	if (proc == NULL)
-		return 0;
-	LWLockAcquire(ProcArrayLock, LW_SHARED);
-	if (LOCKFENCE_PROC_LXID(proc) == vxid.localTransactionId)
-		pid = proc->pid;
-	LWLockRelease(ProcArrayLock);
-	return pid;
-}
-
-/* The backends that hold the resource, as a list of process ids. */
-static List *
-holder_pids(const LOCKTAG *tag)
-{
-	VirtualTransactionId *vxids = GetLockConflicts(tag, FIND_HOLDERS_MODE, NULL);
-	List	   *pids = NIL;
-
-	for (; VirtualTransactionIdIsValid(*vxids); vxids++)
-	{
-		int			pid = vxid_pid(*vxids);
-
-		if (pid != 0)
-			pids = lappend_int(pids, pid);
-	}
-	return pids;
-}
-
 /*
  * The backends that hold the resource by a token lower than that of whoever
  * read the mark as the scan shows it.  The mark may have gone up since it was
@@ -221,7 +158,7 @@ holder_pids(const LOCKTAG *tag)
 static List *
 outdated_holders(MarkScan *scan)
 {
-	List	   *pids = holder_pids(&scan->resource->tag);
+	List	   *pids = lockfence_holder_pids(scan->resource);
 
 	return scan->found && lockfence_mark_unchanged(scan) ? pids : NIL;
 }
@@ -284,15 +221,15 @@ warn_of_prepared(const WaitReport *report)
 }
 
 /*
- * Wait for the lock in advance mode or, where there is no tag, for the end of
- * a transaction.  An error that ends the wait tells what was waited for.
+ * Wait for the exclusive lock or, where there is no resource, for the end of a
+ * transaction.  An error that ends the wait tells what was waited for.
  *
  * A patient wait, which is that of a higher token for a lower one, makes its
  * deadlock check so late that the lower one, if it closes a circle, finds
  * that out first and is the victim.
  */
 static void
-wait_for(const LOCKTAG *tag, TransactionId xid, WaitReport *report, bool patient)
+wait_for(const ResourceKey *resource, TransactionId xid, WaitReport *report, bool patient)
 {
 	ErrorContextCallback callback = {
 		.previous = error_context_stack,
@@ -306,8 +243,8 @@ wait_for(const LOCKTAG *tag, TransactionId xid, WaitReport *report, bool patient
 		DeadlockTimeout *= DEADLOCK_PATIENCE;
 	PG_TRY();
 	{
-		if (tag != NULL)
-			(void) LockAcquire(tag, ADVANCE_MODE, false, false);
+		if (resource != NULL)
+			lockfence_lock_exclusive(resource);
 		else
 			XactLockTableWait(xid, NULL, NULL, XLTW_None);
 	}
@@ -319,15 +256,8 @@ wait_for(const LOCKTAG *tag, TransactionId xid, WaitReport *report, bool patient
 	error_context_stack = callback.previous;
 }
 
-/* Lock the resource to change its mark; waits for all who hold it. */
-void
-lockfence_lock_exclusive(const ResourceKey *resource)
-{
-	(void) LockAcquire(&resource->tag, ADVANCE_MODE, false, false);
-}
-
 /*
- * The same for a higher token than the scan shows, which may end outdated
+ * Lock the resource for a higher token than the scan shows, which may end outdated
  * holders.  Returns false, and no lock, if the mark is seen to have changed.
  */
 bool
@@ -350,9 +280,9 @@ lockfence_claim_exclusive(const FenceCheck *check, MarkScan *scan)
 		return true;
 	if (scan->found && !lockfence_mark_unchanged(scan))
 		return false;
-	report.gid = prepared_holder(&resource->tag);
+	report.gid = prepared_holder(resource);
 	warn_of_prepared(&report);
-	wait_for(&resource->tag, InvalidTransactionId, &report, true);
+	wait_for(resource, InvalidTransactionId, &report, true);
 	return true;
 }
 

@@ -9,43 +9,9 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
-#include "catalog/pg_index.h"
 #include "lockfence.h"
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
-#include "utils/syscache.h"
-
-/* Is every mark sure to be found by this index? */
-static bool
-index_is_whole(Oid index, Oid relid, AttrNumber resource)
-{
-	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
-	Form_pg_index form;
-	bool		whole;
-
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	form = (Form_pg_index) GETSTRUCT(tuple);
-	whole = form->indrelid == relid && form->indisunique && form->indisvalid &&
-		form->indisready && form->indislive && form->indnkeyatts == 1 &&
-		form->indkey.values[0] == resource &&
-		heap_attisnull(tuple, Anum_pg_index_indpred, NULL);
-	ReleaseSysCache(tuple);
-	return whole;
-}
-
-/* An error unless the index is the marks' primary key, or as good. */
-void
-lockfence_require_mark_index(Oid index, Oid relid, AttrNumber resource)
-{
-	if (!index_is_whole(index, relid, resource))
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("index \"%s.mark_pkey\" cannot be relied on", LOCKFENCE_SCHEMA),
-				 errdetail("It is not valid, or does not have every resource of \"%s.mark\". A fence cannot decide without it, and lets no write pass.",
-						   LOCKFENCE_SCHEMA),
-				 errhint("Use REINDEX to make it valid, or restore the primary key on the column resource.")));
-}
 
 /* The error for a mark that cannot be read. */
 void
@@ -90,26 +56,20 @@ page_has_row(Page page, OffsetNumber item)
 		 ((HeapTupleHeader) PageGetItem(page, id))->t_hoff >= SizeofHeapTupleHeader);
 }
 
-static bool
-row_is_there(Relation rel, ItemPointer tid)
-{
-	Buffer		buffer = ReadBuffer(rel, ItemPointerGetBlockNumber(tid));
-	bool		there;
-
-	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	there = page_has_row(BufferGetPage(buffer), ItemPointerGetOffsetNumber(tid));
-	UnlockReleaseBuffer(buffer);
-	return there;
-}
-
 /*
  * An error unless there is a row for an entry of the index that showed none.
- * The caller's scan stands on the entry and so has its page pinned, and VACUUM,
- * which removes entries before rows, cannot have come in between.
+ * The caller has the row's page pinned; its scan stands on the entry and so has
+ * that one's page pinned too, and VACUUM, which removes entries before rows,
+ * cannot have come in between.
  */
 void
 lockfence_require_row(const MarkScan *scan, ItemPointer tid)
 {
-	if (!row_is_there(scan->rel, tid))
+	bool		there;
+
+	LockBuffer(scan->buffer, BUFFER_LOCK_SHARE);
+	there = page_has_row(BufferGetPage(scan->buffer), ItemPointerGetOffsetNumber(tid));
+	LockBuffer(scan->buffer, BUFFER_LOCK_UNLOCK);
+	if (!there)
 		lockfence_report_damage(scan);
 }

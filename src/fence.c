@@ -45,9 +45,11 @@ static FenceToken
 standing_mark(const FenceCheck *check, const char **name)
 {
 	FenceToken	floor = lockfence_state_floor();
+	FenceToken	stored = check->earlier == NULL ? 0 :
+		lockfence_stored_token(check->earlier, check->earlier->old);
 
-	*name = check->stored > floor ? "token stored in the row" : "floor";
-	return Max(check->stored, floor);
+	*name = stored > floor ? "token stored in the row" : "floor";
+	return Max(stored, floor);
 }
 
 /* Is the token of the current epoch, and not outdated for all?  Refuses it if not. */
@@ -92,14 +94,14 @@ hold_mark(MarkScan *scan, const FenceCheck *check)
 		return REFUSED;
 	}
 
-	lockfence_lock_shared(scan->resource);
+	lockfence_lock_shared(scan->resource, by_tuple);
 	held = lockfence_mark_unchanged(scan) &&
 		(!by_tuple || lockfence_mark_lock_tuple(scan));
 	if (!held || by_tuple)
 		lockfence_unlock_shared(scan->resource);
 	if (!held)
 		return START_OVER;
-	if (!by_tuple && !scan->own && lockfence_mark_is_guarded(scan))
+	if (!by_tuple && !scan->own && lockfence_mark_is_guarded(scan->rel))
 		lockfence_cache_put(scan->resource, check->token, scan->generation);
 	remember(check, false, !by_tuple);
 	return ACCEPTED;
@@ -107,16 +109,18 @@ hold_mark(MarkScan *scan, const FenceCheck *check)
 
 /*
  * The same, where the cache tells that the mark equals the token: the lock
- * alone is then to be taken, and the cache to be asked again under it.
+ * alone is then to be taken, and the cache to be seen unchanged under it.
  */
 static bool
 hold_cached_mark(const ResourceKey *resource, const FenceCheck *check)
 {
+	CacheLook	look;
+
 	if (check->single_use || lockfence_held_locks() >= lockfence_max_resource_locks ||
-		lockfence_cache_find(resource) != check->token)
+		lockfence_cache_find(resource, &look) != check->token)
 		return false;
-	lockfence_lock_shared(resource);
-	if (lockfence_cache_find(resource) != check->token)
+	lockfence_lock_shared(resource, false);
+	if (!lockfence_cache_unchanged(&look))
 	{
 		lockfence_unlock_shared(resource);
 		return false;
@@ -131,8 +135,7 @@ scan_is_certain(MarkScan *scan)
 {
 	if (scan->found)
 		return lockfence_mark_unchanged(scan);
-	lockfence_mark_end(scan);
-	lockfence_mark_begin(scan, scan->resource);
+	lockfence_mark_look_again(scan);
 	return !scan->found && !TransactionIdIsValid(scan->changing);
 }
 

@@ -58,16 +58,19 @@ is_bypassed(Relation rel)
 	return true;
 }
 
-/* Check the row's token against its named resource; 0: it goes unprotected. */
+/*
+ * Check the row's token against its named resource, of which OLD was already or
+ * not; 0: it goes unprotected.
+ */
 static FenceToken
-check_named(const RowGuard *guard, const char *resource, FenceToken stored)
+check_named(const RowGuard *guard, const char *resource, bool was_of_it)
 {
 	const Fence *fence = guard->fence;
 	FenceToken	token;
 	FenceToken	previous;
 	FenceCheck	check = lockfence_fence_check(fence, guard->rel, resource);
 
-	check.stored = stored;
+	check.earlier = was_of_it ? guard : NULL;
 	if (!lockfence_choose_token(guard, &check.write, &token))
 		return 0;
 	if (token == 0)
@@ -213,47 +216,45 @@ row_to_write(const RowGuard *guard, HeapTuple tuple, FenceToken accepted)
 static FenceToken
 check_move(const RowGuard *guard, const char *from, const char *to)
 {
-	FenceToken	stored = lockfence_stored_token(guard, guard->old);
 	FenceToken	accepted;
 
 	if (strcmp(from, to) < 0)
 	{
-		(void) check_named(guard, from, stored);
-		return check_named(guard, to, 0);
+		(void) check_named(guard, from, true);
+		return check_named(guard, to, false);
 	}
-	accepted = check_named(guard, to, 0);
-	(void) check_named(guard, from, stored);
+	accepted = check_named(guard, to, false);
+	(void) check_named(guard, from, true);
 	return accepted;
 }
 
-/* Check the resource of an UPDATE, or both. */
+/* Check the resource of an UPDATE, or both; unmoved: they are known to be one. */
 static FenceToken
-check_update(const RowGuard *guard)
+check_update(const RowGuard *guard, bool unmoved)
 {
 	const Fence *fence = guard->fence;
 	const char *to;
 
 	to = lockfence_slot_resource(fence, guard->rel, guard->new);
-	if (lockfence_same_resource(fence, guard->rel, guard->old, guard->new))
-		return check_named(guard, to, lockfence_stored_token(guard, guard->old));
+	if (unmoved || lockfence_same_resource(fence, guard->rel, guard->old, guard->new))
+		return check_named(guard, to, true);
 	/* a row from before the fence, which belonged to no resource yet */
 	if (!lockfence_slot_has_resource(fence, guard->old))
-		return check_named(guard, to, 0);
+		return check_named(guard, to, false);
 	return check_move(guard, lockfence_slot_resource(fence, guard->rel, guard->old), to);
 }
 
 /* Check an INSERT, UPDATE or DELETE of a row with a named resource. */
 static FenceToken
-check_resources(const RowGuard *guard)
+check_resources(const RowGuard *guard, bool unmoved)
 {
 	const Fence *fence = guard->fence;
 
 	if (guard->old == NULL)
-		return check_named(guard, lockfence_slot_resource(fence, guard->rel, guard->new), 0);
+		return check_named(guard, lockfence_slot_resource(fence, guard->rel, guard->new), false);
 	if (guard->new != NULL)
-		return check_update(guard);
-	return check_named(guard, lockfence_slot_resource(fence, guard->rel, guard->old),
-					   lockfence_stored_token(guard, guard->old));
+		return check_update(guard, unmoved);
+	return check_named(guard, lockfence_slot_resource(fence, guard->rel, guard->old), true);
 }
 
 /* Check a row's write; 0: it goes unprotected. */
@@ -274,7 +275,7 @@ check_write(const RowGuard *guard)
 		lockfence_count(guard->rel, LOCKFENCE_ACCEPTED);
 		return accepted;
 	}
-	accepted = check_resources(guard);
+	accepted = check_resources(guard, simple);
 	if (simple && accepted != 0)
 		lockfence_streak_begin(guard->fence, value, shown, accepted);
 	return accepted;

@@ -1,10 +1,10 @@
 /*
  * hint.c
- *		Where this backend saw marks last, so that it need not ask the index.
+ *		Where this backend saw marks last, so that it need not ask an index.
  *
  * A hint is a guess and never an answer: mark.c looks whether the version that
- * stands there is visible and bears the resource's full name, and asks the
- * index otherwise.  A name has one mark, so a version that passes is it.
+ * stands there is visible and bears the resource's full name, and asks an
+ * index otherwise.
  *
  * The buffer is part of the hint.  A page that has left its buffer is not read
  * for a guess, and one that is no part of the table any more never found.
@@ -15,9 +15,9 @@
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
 
-/* A hint is in one of two places beside each other; 4096 take 96 kB. */
+/* A hint is in one of four places beside each other; 4096 take 96 kB. */
 #define NHINTS 4096
-#define NPLACES 2
+#define NPLACES 4
 
 typedef struct Hint
 {
@@ -37,32 +37,39 @@ places_of(const ResourceKey *resource)
 	return &hints[resource->hash % (NHINTS / NPLACES) * NPLACES];
 }
 
-static bool
-hint_matches(const Hint *hint, const ResourceKey *resource)
+/* Which of the places has the resource's hint; NPLACES: none. */
+static int
+find_place(const Hint *places, const ResourceKey *resource)
 {
-	return BufferIsValid(hint->buffer) && hint->hash == resource->hash;
+	int			i = 0;
+
+	while (i < NPLACES && !(BufferIsValid(places[i].buffer) &&
+							places[i].hash == resource->hash))
+		i++;
+	return i;
 }
 
 /* Where the resource's mark was seen last; false: nowhere. */
 bool
 lockfence_hint_find(const ResourceKey *resource, ItemPointer tid, Buffer *buffer)
 {
-	const Hint *hint = places_of(resource);
+	const Hint *places = places_of(resource);
+	int			i = find_place(places, resource);
 
-	if (!hint_matches(hint, resource))
-		hint++;
-	*tid = hint->tid;
-	*buffer = hint->buffer;
-	return hint_matches(hint, resource);
+	if (i == NPLACES)
+		return false;
+	*tid = places[i].tid;
+	*buffer = places[i].buffer;
+	return true;
 }
 
-/* Note where the resource's mark is. */
+/* Note where the resource's mark is, in the first place; the others go down, and the last one goes. */
 void
 lockfence_hint_put(const ResourceKey *resource, ItemPointer tid, Buffer buffer)
 {
 	Hint	   *places = places_of(resource);
+	int			i = Min(find_place(places, resource), NPLACES - 1);
 
-	if (!hint_matches(&places[0], resource))
-		places[1] = places[0];
+	memmove(&places[1], &places[0], i * sizeof(Hint));
 	places[0] = (Hint) {resource->hash, *tid, buffer};
 }

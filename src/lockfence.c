@@ -44,8 +44,9 @@ _PG_init(void)
 	define_settings();
 	lockfence_state_init();
 	lockfence_timeline_init();
-	lockfence_mark_init();
+	lockfence_relation_init();
 	lockfence_holder_init();
+	lockfence_hold_init();
 	lockfence_durable_init();
 	lockfence_trigarg_init();
 	lockfence_validator_init();

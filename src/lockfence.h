@@ -46,8 +46,8 @@ typedef struct FencedWrite
 typedef struct ResourceKey
 {
 	const char *name;
+	uint32		length;			/* of the name */
 	uint64		hash;
-	LOCKTAG		tag;			/* of its lock */
 } ResourceKey;
 
 /* One question to the fence: may this token write to this resource? */
@@ -55,8 +55,8 @@ typedef struct FenceCheck
 {
 	FencedWrite write;
 	FenceToken	token;			/* presented; > 0 */
-	FenceToken	stored;			/* token in the row, stands in for a missing
-								 * mark; 0: none */
+	const struct RowGuard *earlier; /* of a row whose token stands in for a
+									 * missing mark; NULL: none */
 	bool		single_use;		/* equal is stale too */
 	Oid			validator;		/* asked before an advance; InvalidOid: the
 								 * default one, if there is one */
@@ -115,12 +115,22 @@ lockfence_pass_gate(const FencedWrite *write)
 	return likely(lockfence_gate_is_open) || lockfence_try_gate(write);
 }
 
+/* relation.c: the table of marks and its indexes */
+#define LOCKFENCE_MARK_RESOURCE 3	/* column */
+
+extern Oid	lockfence_relation_oid(const char *name);
+extern Oid	lockfence_mark_relid(void);
+extern Relation lockfence_open_marks(void);
+extern Oid	lockfence_mark_index(void);
+extern Oid	lockfence_mark_hash(void);
+extern bool lockfence_mark_is_guarded(Relation marks);
+extern void lockfence_relation_init(void);
+
 /* mark.c: the mark of one resource */
 typedef struct MarkScan
 {
 	const ResourceKey *resource;
 	Relation	rel;
-	struct SysScanDescData *scan;	/* NULL: read without the index */
 	HeapTupleData version;		/* the one that was read last, ... */
 	Buffer		buffer;			/* ... in its page, which is pinned */
 	struct SnapshotData *dirty;
@@ -134,10 +144,8 @@ typedef struct MarkScan
 	FenceToken	pending;		/* ... to this token; 0: removes it */
 } MarkScan;
 
-extern Oid	lockfence_relation_oid(const char *name);
-extern Oid	lockfence_mark_relid(void);
-extern bool lockfence_mark_is_guarded(const MarkScan *scan);
 extern void lockfence_mark_begin(MarkScan *scan, const ResourceKey *resource);
+extern void lockfence_mark_look_again(MarkScan *scan);
 extern bool lockfence_mark_unchanged(MarkScan *scan);
 extern bool lockfence_mark_lock_tuple(MarkScan *scan);
 extern List *lockfence_mark_lockers(MarkScan *scan);
@@ -145,10 +153,8 @@ extern void lockfence_mark_write(MarkScan *scan, FenceToken token);
 extern void lockfence_mark_remove(MarkScan *scan);
 extern void lockfence_mark_end(MarkScan *scan);
 extern FenceToken lockfence_mark_peek(const char *resource);
-extern void lockfence_mark_init(void);
 
 /* damage.c: marks that are not what they should be */
-extern void lockfence_require_mark_index(Oid index, Oid relid, AttrNumber resource);
 extern void lockfence_require_row(const MarkScan *scan, ItemPointer tid);
 extern void lockfence_report_damage(const MarkScan *scan);
 
@@ -191,13 +197,24 @@ extern bool lockfence_ask_validator(const FenceCheck *check);
 extern bool lockfence_vouch_for(const FencedWrite *write, FenceToken token);
 extern void lockfence_count_open(void);
 
-/* contend.c: the resource lock, and waiting for those in the way of an advance */
+/* hold.c: who holds a resource */
 extern void lockfence_set_resource_key(ResourceKey *key, const char *resource);
-extern void lockfence_lock_shared(const ResourceKey *resource);
+extern LOCKTAG lockfence_resource_tag(const ResourceKey *resource);
+extern void lockfence_lock_shared(const ResourceKey *resource, bool briefly);
+extern void lockfence_unlock_shared(const ResourceKey *resource);
+extern void lockfence_claim(const ResourceKey *resource);
+extern void lockfence_unclaim(void);
+extern bool lockfence_is_held_lightly(const ResourceKey *resource);
+extern void lockfence_wait_for_light_holders(const ResourceKey *resource);
+extern List *lockfence_holder_pids(const ResourceKey *resource);
+extern Size lockfence_holds_size(void);
+extern void lockfence_holds_init_memory(void *memory);
+extern void lockfence_hold_init(void);
+
+/* contend.c: the exclusive lock, and waiting for those in the way of an advance */
 extern void lockfence_lock_exclusive(const ResourceKey *resource);
 extern bool lockfence_claim_exclusive(const FenceCheck *check, MarkScan *scan);
 extern bool lockfence_try_lock_exclusive(const ResourceKey *resource);
-extern void lockfence_unlock_shared(const ResourceKey *resource);
 extern void lockfence_unlock_exclusive(const ResourceKey *resource);
 extern void lockfence_settle_lockers(List *lockers, const FenceCheck *check);
 extern void lockfence_wait_for_change(TransactionId xid, FenceToken pending,
@@ -220,6 +237,7 @@ extern bool lockfence_waits_for_me(int pid);
 typedef struct TemplatePart
 {
 	char	   *literal;		/* text; NULL: the value of a column */
+	int			length;			/* of the text */
 	AttrNumber	attno;
 	Oid			type;			/* of the column */
 	FmgrInfo	output;
@@ -246,6 +264,7 @@ typedef struct Fence
 								 * value, which settles its text; else 0 */
 	AttrNumber	last_attno;		/* the last column that the fence reads */
 	bool		pin_settings;	/* a value's text depends on session settings */
+	int			max_length;		/* of a name of text and integers alone; else 0 */
 } Fence;
 
 extern const Fence *lockfence_trigger_fence(FunctionCallInfo fcinfo);
@@ -336,6 +355,7 @@ typedef enum LockfencePiece
 	LOCKFENCE_SHARED_VERSION,	/* the first */
 	LOCKFENCE_SHARED_STATS,
 	LOCKFENCE_SHARED_REFUSALS,
+	LOCKFENCE_SHARED_HOLDS,
 	LOCKFENCE_SHARED_CACHE,
 	LOCKFENCE_SHARED_BREAKER
 } LockfencePiece;
@@ -351,8 +371,16 @@ extern Size lockfence_breaker_size(void);
 extern void lockfence_breaker_init_memory(void *memory);
 
 /* cache.c: committed marks, in shared memory */
+typedef struct CacheLook
+{
+	const struct CacheSet *set;
+	uint32		version;		/* of the set */
+	uint64		generation;		/* of the entry */
+} CacheLook;
+
 extern uint64 lockfence_cache_generation(void);
-extern FenceToken lockfence_cache_find(const ResourceKey *resource);
+extern FenceToken lockfence_cache_find(const ResourceKey *resource, CacheLook *look);
+extern bool lockfence_cache_unchanged(const CacheLook *look);
 extern void lockfence_cache_put(const ResourceKey *resource, FenceToken token,
 								uint64 generation);
 extern void lockfence_cache_drop(const ResourceKey *resource);

@@ -2,18 +2,24 @@
  * mark.c
  *		The only reader and writer of lockfence.mark.
  *
- * A mark is read by index with a dirty snapshot: never the transaction's
- * own, which may be older than the newest mark.  The scan stays open, and
- * with it a pin on the tuple's page, so that after taking the resource's lock
- * the reader can ask cheaply whether the very version that it read is still
- * the mark (lockfence_mark_unchanged) instead of reading twice.  Where the
- * backend knows which page it was on, the index is not asked (hint.c).
+ * A mark is read with a dirty snapshot: never the transaction's own, which
+ * may be older than the newest mark.  The tuple's page stays pinned, so that
+ * after taking the resource's lock the reader can ask cheaply whether the very
+ * version that it read is still the mark (lockfence_mark_unchanged) instead of
+ * reading twice.
+ *
+ * It is looked for where this backend saw it last (hint.c), then by the hash
+ * index, then by the primary key.  The first two are guesses: a version counts
+ * if it bears the resource's full name and nobody is changing it, and whatever
+ * else they lead to, or nothing, is left to the primary key.  So that alone
+ * tells that there is no mark, or that it is damaged, and a hash index that is
+ * missing or wrong costs time only.
  *
  * An unlocked read can miss a mark that is being moved to another page, so
  * "no mark" counts only when read under the resource's exclusive lock, which
  * every writer of a mark holds while it writes.
  *
- * It also has to mean that the index has no entry for the resource: one that leads
+ * It also has to mean that the key has no entry for the resource: one that leads
  * to no mark is damage (damage.c).
  *
  * Access is direct, as the extension: neither the caller's privileges nor
@@ -29,16 +35,12 @@
 #include "access/tableam.h"
 #include "access/xact.h"
 #include "catalog/indexing.h"
-#include "catalog/namespace.h"
-#include "commands/trigger.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"
 #include "storage/procarray.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
-#include "utils/inval.h"
-#include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
@@ -48,106 +50,8 @@
 /* columns of lockfence.mark */
 #define MARK_ATTNO_TOKEN		1
 #define MARK_ATTNO_ADVANCED_AT	2
-#define MARK_ATTNO_RESOURCE		3
+#define MARK_ATTNO_RESOURCE		LOCKFENCE_MARK_RESOURCE
 #define MARK_NATTS				3
-
-static Oid	mark_relid = InvalidOid;
-static Oid	mark_index = InvalidOid;
-
-/*
- * A relcache entry has changed: if it was ours, look the table up again, and
- * trust no cached mark.
- */
-static void
-forget_mark_relation(Datum arg, Oid relid)
-{
-	if (relid == mark_relid || relid == mark_index || !OidIsValid(relid))
-	{
-		mark_relid = mark_index = InvalidOid;
-		lockfence_cache_flush();
-	}
-}
-
-/* Called once a backend. */
-void
-lockfence_mark_init(void)
-{
-	CacheRegisterRelcacheCallback(forget_mark_relation, (Datum) 0);
-}
-
-/* A relation of the extension, found in its own schema and nowhere else. */
-Oid
-lockfence_relation_oid(const char *name)
-{
-	Oid			schema = get_namespace_oid(LOCKFENCE_SCHEMA, true);
-	Oid			relid = OidIsValid(schema) ? get_relname_relid(name, schema) : InvalidOid;
-
-	if (!OidIsValid(relid))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("relation \"%s.%s\" does not exist", LOCKFENCE_SCHEMA, name),
-				 errdetail("A fence cannot decide without it, and lets no write pass."),
-				 errhint("Create the extension lockfence in this database, or restore what was dropped from it.")));
-	return relid;
-}
-
-/* Look the table of marks and its index up, unless we know them. */
-static void
-find_mark_relation(void)
-{
-	if (!OidIsValid(mark_relid) || !OidIsValid(mark_index))
-	{
-		Oid			relid = lockfence_relation_oid("mark");
-		Oid			index = lockfence_relation_oid("mark_pkey");
-
-		lockfence_require_mark_index(index, relid, MARK_ATTNO_RESOURCE);
-		mark_index = index;
-		mark_relid = relid;
-	}
-}
-
-/* The table of marks. */
-Oid
-lockfence_mark_relid(void)
-{
-	find_mark_relation();
-	return mark_relid;
-}
-
-/* Is the trigger that turns DML on marks into ours sure to fire? */
-bool
-lockfence_mark_is_guarded(const MarkScan *scan)
-{
-	TriggerDesc *triggers = scan->rel->trigdesc;
-
-	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)
-	{
-		if (strcmp(triggers->triggers[i].tgname, "~lockfence_mark") == 0)
-			return triggers->triggers[i].tgenabled == TRIGGER_FIRES_ALWAYS;
-	}
-	return false;
-}
-
-/* Open the table of marks. */
-static void
-open_marks(MarkScan *scan)
-{
-	find_mark_relation();
-	scan->rel = table_open(mark_relid, AccessShareLock);
-	/* until it was locked, REINDEX CONCURRENTLY could replace its index */
-	find_mark_relation();
-}
-
-/* Begin to scan the marks for one resource. */
-static void
-begin_scan(MarkScan *scan, Snapshot snapshot)
-{
-	ScanKeyData key;
-
-	ScanKeyInit(&key, MARK_ATTNO_RESOURCE, BTEqualStrategyNumber, F_TEXTEQ,
-				CStringGetTextDatum(scan->resource->name));
-	scan->scan = systable_beginscan(scan->rel, mark_index, true, snapshot, 1, &key);
-}
 
 /* Does a version bear the resource's name? */
 static bool
@@ -161,35 +65,6 @@ version_is_of(const MarkScan *scan, HeapTuple tuple)
 
 	return known != NULL && VARSIZE_ANY_EXHDR(known) == strlen(name) &&
 		memcmp(VARDATA_ANY(known), name, strlen(name)) == 0;
-}
-
-/*
- * The next version that the scan's snapshot sees, or NULL.  As
- * systable_getnext(), but for a look at what each entry of the index leads to.
- */
-static HeapTuple
-next_version(MarkScan *scan)
-{
-	IndexScanDesc index = scan->scan->iscan;
-	TupleTableSlot *slot = scan->scan->slot;
-
-	/* under ignore_system_indexes */
-	if (index == NULL)
-		return systable_getnext(scan->scan);
-
-	while (index->xs_heap_continue || index_getnext_tid(index, ForwardScanDirection) != NULL)
-	{
-		if (index_fetch_heap(index, slot))
-		{
-			HeapTuple	tuple = ExecFetchSlotHeapTuple(slot, false, NULL);
-
-			if (!version_is_of(scan, tuple))
-				lockfence_report_damage(scan);
-			return tuple;
-		}
-		lockfence_require_row(scan, &index->xs_heaptid);
-	}
-	return NULL;
 }
 
 /* The token in a version of a mark. */
@@ -214,7 +89,7 @@ tuple_is_own(HeapTuple tuple)
 
 /* Note what one visible version says of the mark. */
 static void
-note_version(MarkScan *scan, HeapTuple tuple, Buffer buffer)
+note_version(MarkScan *scan, HeapTuple tuple)
 {
 	FenceToken	token = version_token(scan, tuple);
 
@@ -231,17 +106,31 @@ note_version(MarkScan *scan, HeapTuple tuple, Buffer buffer)
 	scan->token = token;
 	scan->tid = tuple->t_self;
 	scan->version = *tuple;
-	scan->buffer = buffer;
 	scan->own = tuple_is_own(tuple);
 	scan->of_command = scan->own &&
 		HeapTupleHeaderGetCmin(tuple->t_data) >= GetCurrentCommandId(false);
 }
 
+/*
+ * Is the version that was come upon by a guess the mark?  A name has one mark,
+ * so one that bears it is, unless somebody is changing it: that one's version
+ * may be anywhere.
+ */
+static bool
+confirm_guess(MarkScan *scan, HeapTuple tuple)
+{
+	if (TransactionIdIsValid(scan->dirty->xmin) ||
+		TransactionIdIsValid(scan->dirty->xmax) || !version_is_of(scan, tuple))
+		return false;
+	note_version(scan, tuple);
+	return true;
+}
+
 /* The page's item as a tuple, if it is one that the snapshot shows. */
 static bool
-fetch_visible(MarkScan *scan, Buffer buffer, HeapTuple tuple)
+fetch_visible(MarkScan *scan, HeapTuple tuple)
 {
-	Page		page = BufferGetPage(buffer);
+	Page		page = BufferGetPage(scan->buffer);
 	OffsetNumber offset = ItemPointerGetOffsetNumber(&tuple->t_self);
 	ItemId		item;
 
@@ -253,13 +142,10 @@ fetch_visible(MarkScan *scan, Buffer buffer, HeapTuple tuple)
 	tuple->t_data = (HeapTupleHeader) PageGetItem(page, item);
 	tuple->t_len = ItemIdGetLength(item);
 	tuple->t_tableOid = RelationGetRelid(scan->rel);
-	return HeapTupleSatisfiesVisibility(tuple, scan->dirty, buffer);
+	return HeapTupleSatisfiesVisibility(tuple, scan->dirty, scan->buffer);
 }
 
-/*
- * Read the mark from where this backend saw it last; false if it is not there,
- * or if somebody is changing it: that one's version may be anywhere.
- */
+/* Read the mark from where this backend saw it last; false if it is not there. */
 static bool
 read_hinted(MarkScan *scan)
 {
@@ -271,38 +157,129 @@ read_hinted(MarkScan *scan)
 		!lockfence_read_recent_buffer(scan->rel, ItemPointerGetBlockNumber(&tuple.t_self),
 									  buffer))
 		return false;
+	scan->buffer = buffer;
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	visible = fetch_visible(scan, buffer, &tuple);
+	visible = fetch_visible(scan, &tuple);
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-	if (!visible || TransactionIdIsValid(scan->dirty->xmin) ||
-		TransactionIdIsValid(scan->dirty->xmax) || !version_is_of(scan, &tuple))
-	{
-		ReleaseBuffer(buffer);
-		return false;
-	}
-	note_version(scan, &tuple, buffer);
-	return true;
+	return visible && confirm_guess(scan, &tuple);
+}
+
+/* Begin to read the entries that an index has for the resource. */
+static IndexScanDesc
+begin_entries(MarkScan *scan, Oid index, StrategyNumber equal)
+{
+	IndexScanDesc entries = lockfence_index_beginscan(scan->rel,
+													  index_open(index, AccessShareLock),
+													  scan->dirty, 1);
+	ScanKeyData key;
+
+	ScanKeyInit(&key, 1, equal, F_TEXTEQ, CStringGetTextDatum(scan->resource->name));
+	index_rescan(entries, &key, 1, NULL, 0);
+	return entries;
+}
+
+/* The next entry, with the page that it leads to pinned; NULL: no more. */
+static ItemPointer
+next_entry(MarkScan *scan, IndexScanDesc entries)
+{
+	ItemPointer tid = index_getnext_tid(entries, ForwardScanDirection);
+
+	if (tid != NULL)
+		scan->buffer = ReleaseAndReadBuffer(scan->buffer, scan->rel,
+											ItemPointerGetBlockNumber(tid));
+	return tid;
 }
 
 /*
- * Read the mark by the index.  Where another transaction is changing it, go on
- * to the version which that one wrote.
+ * The index's lock is not kept, as the table's is, though that would be cheaper:
+ * REINDEX locks the table against writers and then waits for those who have the
+ * index, and a reader that went on to advance a mark would deadlock with it.
  */
+static void
+end_entries(IndexScanDesc entries)
+{
+	Relation	index = entries->indexRelation;
+
+	index_endscan(entries);
+	index_close(index, AccessShareLock);
+}
+
+/*
+ * The first or the next visible version to which an entry leads.  Unlike
+ * index_fetch_heap() this takes no slot, and prunes no page: see make_room().
+ */
+static bool
+next_version(MarkScan *scan, IndexScanDesc entries, HeapTuple tuple, bool first)
+{
+	bool		found;
+	bool		all_dead = false;
+
+	LockBuffer(scan->buffer, BUFFER_LOCK_SHARE);
+	found = heap_hot_search_buffer(&entries->xs_heaptid, scan->rel, scan->buffer,
+								   scan->dirty, tuple, &all_dead, first);
+	LockBuffer(scan->buffer, BUFFER_LOCK_UNLOCK);
+	if (first && !entries->xactStartedInRecovery)
+		entries->kill_prior_tuple = all_dead;
+	return found;
+}
+
+/*
+ * Read the mark by the hash index, which is quicker than the primary key and,
+ * like a hint, no more than a guess; false if it leads to no mark for certain.
+ */
+static bool
+read_hashed(MarkScan *scan)
+{
+	Oid			index = lockfence_mark_hash();
+	HeapTupleData tuple;
+	IndexScanDesc entries;
+	bool		confirmed = false;
+
+	if (!OidIsValid(index))
+		return false;
+	entries = begin_entries(scan, index, HTEqualStrategyNumber);
+	while (!confirmed && next_entry(scan, entries) != NULL)
+		confirmed = next_version(scan, entries, &tuple, true) &&
+			confirm_guess(scan, &tuple);
+	end_entries(entries);
+	return confirmed;
+}
+
+/*
+ * Note the versions to which an entry of the primary key leads, up to one that
+ * is the mark.  Where another transaction is changing it, they go on to the
+ * version which that one wrote.
+ */
+static void
+note_versions(MarkScan *scan, IndexScanDesc entries)
+{
+	HeapTupleData tuple;
+	bool		first = true;
+
+	while (next_version(scan, entries, &tuple, first))
+	{
+		if (!version_is_of(scan, &tuple))
+			lockfence_report_damage(scan);
+		note_version(scan, &tuple);
+		if (!TransactionIdIsValid(scan->changing))
+			return;
+		first = false;
+	}
+	if (first)
+		lockfence_require_row(scan, &entries->xs_heaptid);
+}
+
+/* Read the mark by the primary key, which alone can tell that there is none. */
 static void
 read_indexed(MarkScan *scan)
 {
-	HeapTuple	tuple;
+	IndexScanDesc entries = begin_entries(scan, lockfence_mark_index(),
+										  BTEqualStrategyNumber);
 
-	begin_scan(scan, scan->dirty);
-	while (HeapTupleIsValid(tuple = next_version(scan)))
-	{
-		note_version(scan, tuple, ((BufferHeapTupleTableSlot *) scan->scan->slot)->buffer);
-		if (!TransactionIdIsValid(scan->changing))
-		{
-			lockfence_hint_put(scan->resource, &scan->tid, scan->buffer);
-			break;
-		}
-	}
+	while ((!scan->found || TransactionIdIsValid(scan->changing)) &&
+		   next_entry(scan, entries) != NULL)
+		note_versions(scan, entries);
+	end_entries(entries);
 }
 
 /* Read the mark of a resource, and keep the version that was read pinned. */
@@ -314,9 +291,21 @@ lockfence_mark_begin(MarkScan *scan, const ResourceKey *resource)
 	scan->generation = lockfence_cache_generation();
 	scan->dirty = palloc(sizeof(SnapshotData));
 	InitDirtySnapshot(*scan->dirty);
-	open_marks(scan);
-	if (!read_hinted(scan))
+	scan->rel = lockfence_open_marks();
+	if (read_hinted(scan))
+		return;
+	if (!read_hashed(scan))
 		read_indexed(scan);
+	if (scan->found && !TransactionIdIsValid(scan->changing))
+		lockfence_hint_put(resource, &scan->tid, scan->buffer);
+}
+
+/* Look again, by the primary key alone, where no mark was found. */
+void
+lockfence_mark_look_again(MarkScan *scan)
+{
+	Assert(!scan->found && !TransactionIdIsValid(scan->changing));
+	read_indexed(scan);
 }
 
 /*
@@ -340,9 +329,10 @@ lockfence_mark_unchanged(MarkScan *scan)
 bool
 lockfence_mark_lock_tuple(MarkScan *scan)
 {
-	TupleTableSlot *slot;
+	HeapTupleData tuple = {.t_self = scan->tid};
 	TM_FailureData failure;
 	TM_Result	result;
+	Buffer		buffer;
 
 	/* an uncommitted version of our own is lock enough */
 	if (scan->own)
@@ -352,11 +342,9 @@ lockfence_mark_lock_tuple(MarkScan *scan)
 
 	/* tells lockfence.prepared_holds that the transaction locked a mark */
 	LockRelationOid(RelationGetRelid(scan->rel), RowShareLock);
-	slot = table_slot_create(scan->rel, NULL);
-	result = table_tuple_lock(scan->rel, &scan->tid, scan->dirty, slot,
-							  GetCurrentCommandId(true), LockTupleShare,
-							  LockWaitBlock, 0, &failure);
-	ExecDropSingleTupleTableSlot(slot);
+	result = heap_lock_tuple(scan->rel, &tuple, GetCurrentCommandId(true), LockTupleShare,
+							 LockWaitBlock, false, &buffer, &failure);
+	ReleaseBuffer(buffer);
 	return result == TM_Ok;
 }
 
@@ -413,6 +401,21 @@ form_mark(MarkScan *scan, FenceToken token)
 }
 
 /*
+ * Before a mark is updated, see to it that its new version finds room beside
+ * the old one: what has been updated is removed from the page where that has
+ * become full, and not on every visit, since that writes a record each time.
+ * It moves what is left, so that scan->version is not to be read any more.
+ */
+static void
+make_room(MarkScan *scan, HeapTuple tuple)
+{
+	Size		room = PageGetHeapFreeSpace(BufferGetPage(scan->buffer));
+
+	if (room < Max(BLCKSZ / 10, tuple->t_len))
+		lockfence_prune_page(scan->rel, scan->buffer);
+}
+
+/*
  * Make the token the mark.  The caller holds the resource's exclusive lock
  * and has made sure that the scan shows the current mark, or that there is
  * none.
@@ -428,7 +431,10 @@ lockfence_mark_write(MarkScan *scan, FenceToken token)
 	if (scan->of_command)
 		CommandCounterIncrement();
 	if (scan->found)
+	{
+		make_room(scan, tuple);
 		CatalogTupleUpdate(rel, &scan->tid, tuple);
+	}
 	else
 		CatalogTupleInsert(rel, tuple);
 	/* most often the new version is beside the old one */
@@ -456,9 +462,7 @@ lockfence_mark_remove(MarkScan *scan)
 void
 lockfence_mark_end(MarkScan *scan)
 {
-	if (scan->scan != NULL)
-		systable_endscan(scan->scan);
-	else
+	if (BufferIsValid(scan->buffer))
 		ReleaseBuffer(scan->buffer);
 	pfree(scan->dirty);
 	table_close(scan->rel, NoLock);
@@ -471,16 +475,20 @@ lockfence_mark_peek(const char *resource)
 	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	ResourceKey key;
 	MarkScan	scan = {.resource = &key};
+	SysScanDesc reading;
+	ScanKeyData name;
 	FenceToken	token = 0;
 	HeapTuple	tuple;
 
 	lockfence_set_resource_key(&key, resource);
-	open_marks(&scan);
-	begin_scan(&scan, snapshot);
-	tuple = systable_getnext(scan.scan);
+	scan.rel = lockfence_open_marks();
+	ScanKeyInit(&name, MARK_ATTNO_RESOURCE, BTEqualStrategyNumber, F_TEXTEQ,
+				CStringGetTextDatum(resource));
+	reading = systable_beginscan(scan.rel, lockfence_mark_index(), true, snapshot, 1, &name);
+	tuple = systable_getnext(reading);
 	if (HeapTupleIsValid(tuple))
 		token = version_token(&scan, tuple);
-	systable_endscan(scan.scan);
+	systable_endscan(reading);
 	table_close(scan.rel, NoLock);
 	UnregisterSnapshot(snapshot);
 	return token;

@@ -1,7 +1,7 @@
 /*
  * shmem.c
- *		Shared memory, in pieces: the counters, the refusals, the cache, and what
- *		lockfence_validate borrows.
+ *		Shared memory, in pieces: the counters, the refusals, who holds what, the
+ *		cache, and what lockfence_validate borrows.
  *
  * Where the library is preloaded it is part of the server's own shared memory.
  * Where it is not, it is since 17 a named segment that the first backend to ask
@@ -28,6 +28,7 @@ static const struct
 	[LOCKFENCE_SHARED_VERSION] = {lockfence_version_size, lockfence_version_init_memory},
 	[LOCKFENCE_SHARED_STATS] = {lockfence_stats_size, lockfence_stats_init_memory},
 	[LOCKFENCE_SHARED_REFUSALS] = {lockfence_refusals_size, lockfence_refusals_init_memory},
+	[LOCKFENCE_SHARED_HOLDS] = {lockfence_holds_size, lockfence_holds_init_memory},
 	[LOCKFENCE_SHARED_CACHE] = {lockfence_cache_size, lockfence_cache_init_memory},
 	[LOCKFENCE_SHARED_BREAKER] = {lockfence_breaker_size, lockfence_breaker_init_memory},
 };

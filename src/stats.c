@@ -45,6 +45,13 @@ typedef struct TableSlot
 	LogWindow	window;
 } TableSlot;
 
+/* A slot that this backend has found before. */
+typedef struct KnownSlot
+{
+	uint64		key;
+	TableSlot  *slot;
+} KnownSlot;
+
 typedef struct SharedStats
 {
 	int			nsets;
@@ -211,26 +218,29 @@ claim_slot(TableSlot *set, uint64 key, uint64 now)
 	return slot;
 }
 
-/* The slot of a relation of this database; NULL: of no relation. */
+/*
+ * The slot of a relation of this database; NULL: of no relation.  Most
+ * transactions count by turns for one table and for none.
+ */
 static TableSlot *
 relation_slot(Relation rel)
 {
-	static uint64 last_key = FREE_KEY;
-	static TableSlot *last_slot = NULL;
+	static KnownSlot last[2];
+	KnownSlot  *known = &last[rel != NULL];
 	uint64		key = ((uint64) MyDatabaseId << 32) | (rel ? RelationGetRelid(rel) : 0);
 	uint64		now = (uint64) GetCurrentStatementStartTimestamp();
 
-	if (key != last_key || pg_atomic_read_u64(&last_slot->key) != key)
+	if (key != known->key || pg_atomic_read_u64(&known->slot->key) != key)
 	{
 		TableSlot  *set = slot_set(key);
 
-		last_slot = find_slot(set, key);
-		if (last_slot == NULL)
-			last_slot = claim_slot(set, key, now);
-		last_key = key;
+		known->slot = find_slot(set, key);
+		if (known->slot == NULL)
+			known->slot = claim_slot(set, key, now);
+		known->key = key;
 	}
-	pg_atomic_write_u64(&last_slot->last_used, now);
-	return last_slot;
+	pg_atomic_write_u64(&known->slot->last_used, now);
+	return known->slot;
 }
 
 /* Count one; on present(), which writes to no table, rel is NULL. */

@@ -37,6 +37,7 @@ add_part(Fence *fence, char *text)
 	part = &fence->parts[fence->nparts++];
 	memset(part, 0, sizeof(*part));
 	part->literal = text;
+	part->length = strlen(text);
 	return part;
 }
 
@@ -180,6 +181,8 @@ void
 lockfence_resolve_template(Fence *fence, Relation rel)
 {
 	int			nkeys = 0;
+	int			max_length = 0;
+	bool		integers = true;
 
 	if (fence->constant)
 		check_length(fence, strlen(fence->parts[0].literal));
@@ -190,6 +193,7 @@ lockfence_resolve_template(Fence *fence, Relation rel)
 		Oid			output;
 		bool		is_varlena;
 
+		max_length += part->attno == 0 ? part->length : MAXINT8LEN;
 		if (part->attno == 0)
 			continue;
 		part->attno = lockfence_resolve_column(rel, part->literal);
@@ -199,11 +203,13 @@ lockfence_resolve_template(Fence *fence, Relation rel)
 			text_follows_value(type) ? part->attno : 0;
 		fence->last_attno = Max(fence->last_attno, part->attno);
 		part->type = getBaseType(type);
+		integers = integers && (part->type == INT4OID || part->type == INT8OID);
 		getTypeOutputInfo(type, &output, &is_varlena);
 		fmgr_info_cxt(output, &part->output, CurrentMemoryContext);
 		if (!output_is_fixed(type))
 			fence->pin_settings = true;
 	}
+	fence->max_length = integers ? max_length : 0;
 }
 
 /* Fix every setting that the text form of a value may depend on. */
@@ -240,20 +246,32 @@ refuse_null_placeholder(Relation rel, AttrNumber attno)
 			 errtablecol(rel, attno)));
 }
 
-/* Append a column's value as its type prints it; integers need no function. */
-static void
-append_value(StringInfo name, const TemplatePart *part, Datum value)
+/* The same as format_resource(), for a template that has only text and integers. */
+static char *
+format_integers(const Fence *fence, const Datum *values)
 {
-	char		digits[MAXINT8LEN + 1];
-	const char *text = digits;
+	char	   *name = palloc(fence->max_length + 1);
+	char	   *end = name;
 
-	if (part->type == INT4OID)
-		pg_ltoa(DatumGetInt32(value), digits);
-	else if (part->type == INT8OID)
-		pg_lltoa(DatumGetInt64(value), digits);
-	else
-		text = OutputFunctionCall((FmgrInfo *) &part->output, value);
-	appendStringInfoString(name, text);
+	for (int i = 0; i < fence->nparts; i++)
+	{
+		const TemplatePart *part = &fence->parts[i];
+
+		if (part->literal != NULL)
+		{
+			memcpy(end, part->literal, part->length);
+			end += part->length;
+			continue;
+		}
+		if (part->type == INT4OID)
+			pg_ltoa(DatumGetInt32(values[i]), end);
+		else
+			pg_lltoa(DatumGetInt64(values[i]), end);
+		end += strlen(end);
+	}
+	*end = '\0';
+	check_length(fence, end - name);
+	return name;
 }
 
 /* Fill in the template.  A value stands at its part's place. */
@@ -261,17 +279,19 @@ static char *
 format_resource(const Fence *fence, const Datum *values)
 {
 	StringInfoData name;
-	int			level = fence->pin_settings ? pin_settings() : 0;
+	int			level;
+
+	if (fence->max_length > 0)
+		return format_integers(fence, values);
+	level = fence->pin_settings ? pin_settings() : 0;
 
 	initStringInfo(&name);
 	for (int i = 0; i < fence->nparts; i++)
 	{
 		const TemplatePart *part = &fence->parts[i];
 
-		if (part->literal != NULL)
-			appendStringInfoString(&name, part->literal);
-		else
-			append_value(&name, part, values[i]);
+		appendStringInfoString(&name, part->literal != NULL ? part->literal :
+							   OutputFunctionCall((FmgrInfo *) &part->output, values[i]));
 	}
 	if (fence->pin_settings)
 		AtEOXact_GUC(true, level);
@@ -284,7 +304,9 @@ format_resource(const Fence *fence, const Datum *values)
 char *
 lockfence_slot_resource(const Fence *fence, Relation rel, TupleTableSlot *slot)
 {
-	Datum	   *values = palloc(fence->nparts * sizeof(Datum));
+	Datum		few[8];
+	Datum	   *values = fence->nparts <= lengthof(few) ? few :
+		palloc(fence->nparts * sizeof(Datum));
 
 	for (int i = 0; i < fence->nparts; i++)
 	{

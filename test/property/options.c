@@ -14,7 +14,8 @@ static const char usage[] =
 "Stresses a fence from many sessions and judges what was accepted, in commit order.\n"
 "\n"
 "  --dsn=CONNINFO        superuser on an empty database (default: the environment's);\n"
-"                        wants wal_level = logical and max_prepared_transactions > 0\n"
+"                        wants wal_level = logical and, but for --no-prepare,\n"
+"                        max_prepared_transactions > 0\n"
 "  --guard=GUARD         lockfence; none: must be seen to fail; or an SQL file that\n"
 "                        makes another guard under the same names (default lockfence)\n"
 "  --seed=N              of all random choices (default: the clock's); the server's\n"
@@ -28,6 +29,7 @@ static const char usage[] =
 "  --verbs=LIST          of present,update,insert,upsert,delete,merge,copy,move,truncate\n"
 "  --documented-order    present() first and a row of one's own: no deadlock may happen\n"
 "  --no-chaos            no kills, no raise_mark(), no prune()\n"
+"  --no-prepare          no prepared transactions, so that resources are held lightly\n"
 "  --preempt             with lockfence.preempt = on\n"
 "  --crash=COMMAND       run in the middle: it takes the server down and starts it again\n"
 "  --crashes=N           run it N times, at random, and end then or after --seconds\n";
@@ -109,6 +111,7 @@ set_defaults(Options *opt)
 	opt->fence_mask = (1u << N_FENCES) - 1;
 	opt->verb_mask = (1u << N_VERBS) - 1;
 	opt->chaos = true;
+	opt->prepare = true;
 	opt->crashes = 1;
 }
 
@@ -125,6 +128,7 @@ static const struct option long_options[] = {
 	{"verbs", required_argument, NULL, 'v'},
 	{"documented-order", no_argument, NULL, 'o'},
 	{"no-chaos", no_argument, NULL, 'c'},
+	{"no-prepare", no_argument, NULL, 'P'},
 	{"preempt", no_argument, NULL, 'p'},
 	{"crash", required_argument, NULL, 'k'},
 	{"crashes", required_argument, NULL, 'K'},
@@ -148,6 +152,7 @@ set_option(Options *opt, int c, const char *arg)
 		case 'v': opt->verb_mask = name_mask(arg, verb_name, N_VERBS); break;
 		case 'o': opt->documented = true; break;
 		case 'c': opt->chaos = false; break;
+		case 'P': opt->prepare = false; break;
 		case 'p': opt->preempt = true; break;
 		case 'k': opt->crash = arg; break;
 		case 'K': opt->crashes = (int) number(arg, 1, MAX_CRASHES); break;

@@ -115,6 +115,7 @@ typedef struct Options
 	unsigned	verb_mask;
 	bool		documented;		/* present() first, own row: never a deadlock */
 	bool		chaos;			/* kills, raise_mark, prune */
+	bool		prepare;		/* prepared transactions */
 	bool		preempt;
 	bool		guarded;		/* a guard that must hold, not "none" */
 	int			server_version;

@@ -210,7 +210,7 @@ check_progress(Shared *shm, const Stats *sum, const Verdict *v)
 		  v->advances, v->siblings);
 	if (opt->documented)
 		return;
-	check(sum->undone > 0 && sum->prepared > 0, "%ld savepoints were undone, %ld transactions prepared",
+	check(sum->undone > 0 && (sum->prepared > 0 || !opt->prepare), "%ld savepoints were undone, %ld transactions prepared",
 		  sum->undone, sum->prepared);
 	if (opt->chaos && opt->crashes == 1)
 		check(atomic_load(&shm->kills) > 0 && atomic_load(&shm->raises) > 0,

@@ -153,7 +153,7 @@ finish(Worker *w)
 		if (control(w, "rollback", "ROLLBACK"))
 			w->stats->rollbacks++;
 	}
-	else if (how < 22)
+	else if (how < 22 && w->opt->prepare)
 		prepare_and_finish(w);
 	else if (control(w, "commit", "COMMIT"))
 	{

@@ -119,6 +119,26 @@ is(ask($s, q{SELECT count(*) FROM lockfence.mark WHERE resource = 'items-1'}), 1
 ask($s, 'COMMIT');
 peak_ok(200, 'the backend never took 200 MB');
 
+# ---- one mark, many advances
+
+# Whoever advances it makes room on its page, so that it neither grows the table nor leaves entries in the indexes.
+$node->safe_psql('postgres', 'CREATE SEQUENCE token');
+my $SIZE = q{SELECT pg_relation_size('lockfence.mark') / 8192};
+my $pages = $node->safe_psql('postgres', $SIZE);
+foreach my $clients (1, 2)
+{
+	my $advances = $clients * 3000;
+
+	$node->pgbench("-n -c $clients -t 3000", 0, [qr/processed: $advances\/$advances/], [qr/^$/], "advances by $clients",
+		{ "007_climb_$clients" => q{
+			BEGIN;
+			SELECT pg_advisory_xact_lock(1);
+			SELECT lockfence.present('climb', nextval('token'));
+			COMMIT;
+		} });
+	cmp_ok($node->safe_psql('postgres', $SIZE), '<', $pages + 10, 'the mark has not grown the table');
+}
+
 # ---- fences that come and go
 
 sub cached_fences

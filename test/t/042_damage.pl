@@ -95,6 +95,18 @@ ask($writer, 'COMMIT');
 $_->{psql}->quit foreach ($old, $writer, $reindex);
 $node->safe_psql('postgres', 'DROP INDEX lockfence.mark_pkey_ccnew');
 
+# The hash index is a short cut only.  A session that knows it goes on while it goes, and comes.
+my $knows = session($node, 'postgres');
+is(ask($knows, "SELECT lockfence.present('batch-3', 20)"), 20, 'a session has used the hash index');
+$node->safe_psql('postgres', 'REINDEX INDEX CONCURRENTLY lockfence.mark_hash');
+is(ask($knows, "SELECT lockfence.present('batch-4', 20)"), 20, 'hash index made anew beside the old one');
+$node->safe_psql('postgres', 'DROP INDEX CONCURRENTLY lockfence.mark_hash');
+is(ask($knows, "SELECT lockfence.present('batch-5', 20)"), 20, 'hash index dropped');
+like(ask($knows, "SELECT lockfence.present('batch-5', 19)"), qr/LF001/, 'and a stale token is refused');
+$knows->{psql}->quit;
+works('without the hash index');
+$node->safe_psql('postgres', 'CREATE INDEX mark_hash ON lockfence.mark USING hash (resource)');
+
 # ---- pages that are not what they should be
 
 # file_of(RELATION)
@@ -176,6 +188,19 @@ change($index, sub { ${ $_[0] } = ''; });
 refused_for_damage('XX001', 'lost file of the index');
 $node->safe_psql('postgres', 'REINDEX INDEX lockfence.mark_pkey');
 works('index made again');
+
+my $hash = file_of('lockfence.mark_hash');
+change($hash, sub { substr(${ $_[0] }, 0, $PAGE) = "\0" x $PAGE; });
+refused_for_damage('XX002', 'zeroed page of the hash index');
+$node->safe_psql('postgres', 'REINDEX INDEX lockfence.mark_hash');
+works('rebuilt hash index');
+
+$hash = file_of('lockfence.mark_hash');
+change($hash, sub { ${ $_[0] } = ''; });
+refused_for_damage('XX001', 'lost file of the hash index');
+$node->safe_psql('postgres', 'DROP INDEX lockfence.mark_hash');
+works('dropped hash index');
+$node->safe_psql('postgres', 'CREATE INDEX mark_hash ON lockfence.mark USING hash (resource)');
 
 # ---- what docs/operations.md tells to do about it
 

@@ -1,0 +1,201 @@
+/*
+ * relation.c
+ *		The table of marks and its indexes: which they are, and whether they can
+ *		be relied on.
+ *
+ * Without the primary key there is no telling that a resource has no mark, so
+ * the fence does not decide without it.  The hash index only makes reading
+ * quicker: one that is missing, or is not what it should be, is not used.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_index.h"
+#include "commands/trigger.h"
+#include "lockfence.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+
+static Oid	mark_relid = InvalidOid;	/* InvalidOid: look all of them up */
+static Oid	mark_index = InvalidOid;
+static Oid	mark_hash = InvalidOid; /* InvalidOid: none of use */
+static uint64 relcache_changes = 0;
+
+/*
+ * A relcache entry has changed: if it was ours, look the table up again, and
+ * trust no cached mark.
+ */
+static void
+forget_mark_relation(Datum arg, Oid relid)
+{
+	relcache_changes++;
+	if (!OidIsValid(relid) || relid == mark_relid || relid == mark_index ||
+		relid == mark_hash)
+	{
+		mark_relid = mark_index = mark_hash = InvalidOid;
+		lockfence_cache_flush();
+	}
+}
+
+/* Called once a backend. */
+void
+lockfence_relation_init(void)
+{
+	CacheRegisterRelcacheCallback(forget_mark_relation, (Datum) 0);
+}
+
+/* A relation of the extension's own schema, or InvalidOid. */
+static Oid
+own_relation(const char *name)
+{
+	Oid			schema = get_namespace_oid(LOCKFENCE_SCHEMA, true);
+
+	return OidIsValid(schema) ? get_relname_relid(name, schema) : InvalidOid;
+}
+
+/* A relation of the extension, found in its own schema and nowhere else. */
+Oid
+lockfence_relation_oid(const char *name)
+{
+	Oid			relid = own_relation(name);
+
+	if (!OidIsValid(relid))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("relation \"%s.%s\" does not exist", LOCKFENCE_SCHEMA, name),
+				 errdetail("A fence cannot decide without it, and lets no write pass."),
+				 errhint("Create the extension lockfence in this database, or restore what was dropped from it.")));
+	return relid;
+}
+
+/* Is the relation of that access method? */
+static bool
+is_of_method(Oid relid, Oid method)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	bool		is;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	is = ((Form_pg_class) GETSTRUCT(tuple))->relam == method;
+	ReleaseSysCache(tuple);
+	return is;
+}
+
+/* Does the index have every mark of the table, by its resource? */
+static bool
+index_is_whole(Oid index, Oid relid, bool unique)
+{
+	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
+	Form_pg_index form;
+	bool		whole;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	form = (Form_pg_index) GETSTRUCT(tuple);
+	whole = form->indrelid == relid && form->indisunique == unique &&
+		form->indisvalid && form->indisready && form->indislive &&
+		form->indnkeyatts == 1 && form->indkey.values[0] == LOCKFENCE_MARK_RESOURCE &&
+		heap_attisnull(tuple, Anum_pg_index_indpred, NULL);
+	ReleaseSysCache(tuple);
+	return whole;
+}
+
+/* The table's primary key, or what is as good; an error if there is none. */
+static Oid
+find_key(Oid relid)
+{
+	Oid			index = lockfence_relation_oid("mark_pkey");
+
+	if (!index_is_whole(index, relid, true))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("index \"%s.mark_pkey\" cannot be relied on", LOCKFENCE_SCHEMA),
+				 errdetail("It is not valid, or does not have every resource of \"%s.mark\". A fence cannot decide without it, and lets no write pass.",
+						   LOCKFENCE_SCHEMA),
+				 errhint("Use REINDEX to make it valid, or restore the primary key on the column resource.")));
+	return index;
+}
+
+/* The table's hash index; InvalidOid if it is not there, or is of no use. */
+static Oid
+find_hash(Oid relid)
+{
+	Oid			index = own_relation("mark_hash");
+
+	return OidIsValid(index) && is_of_method(index, HASH_AM_OID) &&
+		index_is_whole(index, relid, false) ? index : InvalidOid;
+}
+
+/* Look the table of marks and its indexes up, unless we know them. */
+static void
+find_mark_relation(void)
+{
+	while (!OidIsValid(mark_relid))
+	{
+		uint64		before = relcache_changes;
+		Oid			relid = lockfence_relation_oid("mark");
+		Oid			index = find_key(relid);
+		Oid			hash = find_hash(relid);
+
+		/* a change that came meanwhile may have been to one of them */
+		if (relcache_changes == before)
+		{
+			mark_hash = hash;
+			mark_index = index;
+			mark_relid = relid;
+		}
+	}
+}
+
+/* The table of marks. */
+Oid
+lockfence_mark_relid(void)
+{
+	find_mark_relation();
+	return mark_relid;
+}
+
+/* Open the table of marks; its lock stays to the end of the transaction. */
+Relation
+lockfence_open_marks(void)
+{
+	return table_open(lockfence_mark_relid(), AccessShareLock);
+}
+
+/*
+ * The indexes of the table of marks, which has to be open: until it was
+ * locked, REINDEX CONCURRENTLY could replace them, and DROP INDEX drop them.
+ */
+Oid
+lockfence_mark_index(void)
+{
+	find_mark_relation();
+	return mark_index;
+}
+
+Oid
+lockfence_mark_hash(void)
+{
+	find_mark_relation();
+	return mark_hash;
+}
+
+/* Is the trigger that turns DML on marks into ours sure to fire? */
+bool
+lockfence_mark_is_guarded(Relation marks)
+{
+	TriggerDesc *triggers = marks->trigdesc;
+
+	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)
+	{
+		if (strcmp(triggers->triggers[i].tgname, "~lockfence_mark") == 0)
+			return triggers->triggers[i].tgenabled == TRIGGER_FIRES_ALWAYS;
+	}
+	return false;
+}
