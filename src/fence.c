@@ -95,8 +95,10 @@ hold_mark(MarkScan *scan, const FenceCheck *check)
 	}
 
 	lockfence_lock_shared(scan->resource, by_tuple);
-	held = lockfence_mark_unchanged(scan) &&
-		(!by_tuple || lockfence_mark_lock_tuple(scan));
+	held = lockfence_mark_unchanged(scan);
+	if (held)
+		lockfence_confirm_shared();
+	held = held && (!by_tuple || lockfence_mark_lock_tuple(scan));
 	if (!held || by_tuple)
 		lockfence_unlock_shared(scan->resource);
 	if (!held)
@@ -125,6 +127,7 @@ hold_cached_mark(const ResourceKey *resource, const FenceCheck *check)
 		lockfence_unlock_shared(resource);
 		return false;
 	}
+	lockfence_confirm_shared();
 	remember(check, false, true);
 	return true;
 }

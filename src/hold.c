@@ -18,6 +18,12 @@
  * until its mark has been written.  Claims are counted by a part of the hash;
  * two resources that share a counter cost each other the short way only.
  *
+ * A note that was just made may be taken back, because of a claim or because the
+ * mark has changed meanwhile, and then its maker may queue up for the lock.  An
+ * advance that had begun to wait for the maker's transaction would be in a
+ * deadlock with it, over nothing.  So a note counts once it is confirmed, and an
+ * advance waits the moment in which that is open.
+ *
  * An advance waits for the light holder's virtual transaction, and so deadlocks
  * are found as ever, while it has the lock in advance mode already: who comes
  * later waits behind it, as in the queue of the lock.
@@ -59,6 +65,7 @@ PG_FUNCTION_INFO_V1(lockfence_light_holders);
 typedef struct Place
 {
 	LocalTransactionId lxid;	/* the transaction that the notes are of */
+	uint32		confirmed;		/* so many of them, from the first on */
 	uint64		notes[NNOTES];	/* hashes of resources; 0: free */
 } Place;
 
@@ -69,6 +76,14 @@ typedef struct Holds
 	pg_atomic_uint32 used;		/* places that were ever used */
 	Place		places[FLEXIBLE_ARRAY_MEMBER];
 } Holds;
+
+/* What a place says of a resource. */
+typedef enum Hold
+{
+	NOT_HELD,
+	OPEN,						/* not known yet, but at any moment */
+	HELD
+} Hold;
 
 static Holds *holds = NULL;
 static volatile Place *mine = NULL;
@@ -162,10 +177,8 @@ hold_lightly(const ResourceKey *resource, int limit)
 		GetCurrentTransactionNestLevel() > 1 || (mine == NULL && !take_place()))
 		return false;
 	if (nnotes == 0)
-	{
 		mine->lxid = LOCKFENCE_PROC_LXID(MyProc);
-		pg_write_barrier();
-	}
+	pg_write_barrier();
 	mine->notes[nnotes] = resource->hash;
 	pg_memory_barrier();
 	if (pg_atomic_read_u32(claims_on(resource)) != 0)
@@ -199,7 +212,8 @@ change_lock(const ResourceKey *resource, bool acquire)
 
 /*
  * Hold the resource, to the transaction's end or just briefly: until
- * lockfence_unlock_shared().  Waits for an advance.
+ * lockfence_unlock_shared().  Waits for an advance.  Nothing may wait for long
+ * until the caller confirms that the mark is what he takes it for.
  */
 void
 lockfence_lock_shared(const ResourceKey *resource, bool briefly)
@@ -207,6 +221,14 @@ lockfence_lock_shared(const ResourceKey *resource, bool briefly)
 	last_was_light = hold_lightly(resource, briefly ? NNOTES : NNOTES - 1);
 	if (!last_was_light)
 		change_lock(resource, true);
+}
+
+/* What the last lockfence_lock_shared() took is to be kept. */
+void
+lockfence_confirm_shared(void)
+{
+	if (last_was_light)
+		mine->confirmed = nnotes;
 }
 
 /* Take back the last lockfence_lock_shared(). */
@@ -219,28 +241,50 @@ lockfence_unlock_shared(const ResourceKey *resource)
 	{
 		Assert(nnotes > 0 && mine->notes[nnotes - 1] == resource->hash);
 		mine->notes[--nnotes] = 0;
+		mine->confirmed = nnotes;
 	}
 }
 
 /* ---------------------------------------------------------------- to keep out */
 
 /* Does the place hold the resource lightly?  Tells by which transaction. */
-static bool
-place_holds(const volatile Place *place, const ResourceKey *resource,
-			LocalTransactionId *lxid)
+static Hold
+look_at_place(const volatile Place *place, const ResourceKey *resource,
+			  LocalTransactionId *lxid)
 {
-	bool		found;
+	uint32		i;
+	Hold		hold;
 
 	do
 	{
 		*lxid = place->lxid;
 		pg_read_barrier();
-		found = false;
-		for (int i = 0; i < NNOTES; i++)
-			found |= place->notes[i] == resource->hash;
+		i = 0;
+		while (i < NNOTES && place->notes[i] != resource->hash)
+			i++;
+		pg_read_barrier();
+		hold = i == NNOTES ? NOT_HELD : i < place->confirmed ? HELD : OPEN;
 		pg_read_barrier();
 	} while (place->lxid != *lxid);
-	return found;
+	return hold;
+}
+
+/*
+ * The same, for certain where this backend claims the resource: what is open
+ * then will be settled, and nobody comes to hold it after that.
+ */
+static bool
+place_holds(const volatile Place *place, const ResourceKey *resource,
+			LocalTransactionId *lxid)
+{
+	Hold		hold;
+
+	while ((hold = look_at_place(place, resource, lxid)) == OPEN && claim != NULL)
+	{
+		CHECK_FOR_INTERRUPTS();
+		pg_usleep(100);
+	}
+	return hold == HELD;
 }
 
 /* The next of those who hold the resource lightly, from place *i on. */
@@ -388,6 +432,8 @@ static void
 let_go_of_all(void)
 {
 	pg_write_barrier();
+	if (nnotes > 0)
+		mine->confirmed = 0;
 	while (nnotes > 0)
 		mine->notes[--nnotes] = 0;
 	lockfence_unclaim();

@@ -201,6 +201,7 @@ extern void lockfence_count_open(void);
 extern void lockfence_set_resource_key(ResourceKey *key, const char *resource);
 extern LOCKTAG lockfence_resource_tag(const ResourceKey *resource);
 extern void lockfence_lock_shared(const ResourceKey *resource, bool briefly);
+extern void lockfence_confirm_shared(void);
 extern void lockfence_unlock_shared(const ResourceKey *resource);
 extern void lockfence_claim(const ResourceKey *resource);
 extern void lockfence_unclaim(void);
