@@ -170,7 +170,7 @@ make_entry(const char *resource)
 	return memo_insert(memo, name, &found);
 }
 
-/* Set a memo entry, keeping count of heavyweight locks. */
+/* Set a memo entry, keeping count of what is held by a note or a lock. */
 static void
 set_held(MemoEntry *entry, HeldToken held)
 {
@@ -316,7 +316,7 @@ lockfence_forget_token(const char *resource)
 		lockfence_remember_token(resource, (HeldToken) {0});
 }
 
-/* How many resources are held by a heavyweight lock. */
+/* How many resources are held by a note or a lock (hold.c), not by the mark itself. */
 int
 lockfence_held_locks(void)
 {

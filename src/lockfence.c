@@ -32,7 +32,7 @@ define_settings(void)
 							 &lockfence_preempt, false, PGC_SUSET, 0,
 							 NULL, NULL, NULL);
 	DefineCustomIntVariable("lockfence.max_resource_locks",
-							"Sets how many resources a transaction holds by heavyweight locks.",
+							"Sets how many resources a transaction holds in shared memory.",
 							"Past that number it locks the marks' tuples instead, which fills no lock table.",
 							&lockfence_max_resource_locks, 64, 0, INT_MAX,
 							PGC_USERSET, 0, NULL, NULL, NULL);

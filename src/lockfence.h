@@ -67,7 +67,7 @@ typedef struct HeldToken
 {
 	FenceToken	token;			/* accepted; 0: nothing held */
 	bool		advanced;		/* above all that stood before */
-	bool		locked;			/* by a heavyweight lock, not a tuple lock */
+	bool		locked;			/* by a note or a lock (hold.c), not a tuple lock */
 } HeldToken;
 
 /* lockfence.c: settings */
