@@ -28,13 +28,15 @@ start_bench() {
 	as_user psql -Xq -v ON_ERROR_STOP=1 <<-'SQL' >/dev/null
 		CREATE EXTENSION lockfence;
 		CREATE FUNCTION noop_row() RETURNS trigger LANGUAGE c AS 'lockfence_bench';
+		CREATE FUNCTION noop_present(text, lockfence.fence_token) RETURNS lockfence.fence_token LANGUAGE c AS 'lockfence_bench';
 		CREATE FUNCTION count_begin() RETURNS void LANGUAGE c AS 'lockfence_bench';
 		CREATE FUNCTION count_end() RETURNS void LANGUAGE c AS 'lockfence_bench';
 	SQL
 }
 
 # make_variants ROWS RESOURCES VARIANT...: each in the schema of its name; which row belongs to which resource
-# is the client's rule, see write_value() there.  Pages have room, as in a table that has been updated for a while.
+# is the client's rule, see write_value() there.  Rows are those of pgbench_accounts.  Pages have room, as in a table
+# that has been updated for a while.
 make_variants() {
 	local rows=$1 resources=$2 variant
 	shift 2
@@ -44,7 +46,8 @@ make_variants() {
 				SET client_min_messages = warning;
 				CREATE SCHEMA :"variant";
 				SET search_path = :"variant";
-				CREATE TABLE target (id int PRIMARY KEY, batch int NOT NULL, v int NOT NULL) WITH (fillfactor = 50);
+				CREATE TABLE target (id int PRIMARY KEY, batch int NOT NULL, v int NOT NULL, filler char(84) NOT NULL DEFAULT '')
+				WITH (fillfactor = 50);
 				CREATE TEMP TABLE batches AS SELECT g AS id,
 					CASE WHEN :resources > :rows THEN g * (:resources / :rows) ELSE g % :resources END AS batch
 				FROM generate_series(1, :rows) g;

@@ -1,7 +1,8 @@
 /*
  * module.c
- *		What the benchmark needs inside the server: a row trigger that does
- *		nothing, the floor of every row trigger; and callgrind's switch.
+ *		What the benchmark needs inside the server: a row trigger and a present()
+ *		that do nothing, the floor of all that do something; and callgrind's
+ *		switch.
  */
 #include "postgres.h"
 
@@ -13,6 +14,7 @@
 PG_MODULE_MAGIC;
 
 PG_FUNCTION_INFO_V1(noop_row);
+PG_FUNCTION_INFO_V1(noop_present);
 PG_FUNCTION_INFO_V1(count_begin);
 PG_FUNCTION_INFO_V1(count_end);
 
@@ -23,6 +25,13 @@ noop_row(PG_FUNCTION_ARGS)
 
 	return PointerGetDatum(TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ?
 						   trigger->tg_newtuple : trigger->tg_trigtuple);
+}
+
+/* noop_present(resource, token) */
+PGDLLEXPORT Datum
+noop_present(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_DATUM(PG_GETARG_DATUM(1));
 }
 
 /* Count this process's instructions from here on. */
