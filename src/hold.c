@@ -61,7 +61,7 @@ PG_FUNCTION_INFO_V1(lockfence_light_holders);
 #define NNOTES	7
 #define NCLAIMS 4096
 
-/* What a backend holds lightly; 64 bytes, so that it has a line of its own. */
+/* What a backend holds lightly. */
 typedef struct Place
 {
 	LocalTransactionId lxid;	/* the transaction that the notes are of */
@@ -74,8 +74,13 @@ typedef struct Holds
 	pg_atomic_uint32 claims[NCLAIMS];
 	int			size;
 	pg_atomic_uint32 used;		/* places that were ever used */
+	char		padding[sizeof(Place) - sizeof(int) - sizeof(pg_atomic_uint32)];
 	Place		places[FLEXIBLE_ARRAY_MEMBER];
 } Holds;
+
+/* Each backend writes to its place all the time, and so has a cache line of its own. */
+StaticAssertDecl(sizeof(Place) == 64 && offsetof(Holds, places) % 64 == 0,
+				 "a place is a cache line");
 
 /* What a place says of a resource. */
 typedef enum Hold
