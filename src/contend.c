@@ -282,6 +282,7 @@ lockfence_claim_exclusive(const FenceCheck *check, MarkScan *scan)
 		return false;
 	report.gid = prepared_holder(resource);
 	warn_of_prepared(&report);
+	lockfence_mark_unpin(scan);
 	wait_for(resource, InvalidTransactionId, &report, true);
 	return true;
 }

@@ -5,7 +5,8 @@
  * Order of events, and why each race ends well:
  *
  * - The mark is read first, without the resource's lock, and the version that
- *   was read stays pinned.  Nothing is accepted on that read.
+ *   was read stays pinned, or is read again after a long wait.  Nothing is
+ *   accepted on that read.
  * - Equal: take the resource's lock in hold mode, then ask whether that very
  *   version is still the mark and nobody is changing it.  Whoever advances
  *   needs the lock in advance mode while writing, so a yes stays true until
@@ -142,6 +143,19 @@ scan_is_certain(MarkScan *scan)
 	return !scan->found && !TransactionIdIsValid(scan->changing);
 }
 
+/* Have those who hold the mark by its tuple be gone; false if it has changed meanwhile. */
+static bool
+settle_lockers(MarkScan *scan, const FenceCheck *check)
+{
+	List	   *lockers = lockfence_mark_lockers(scan);
+
+	if (lockers == NIL)
+		return true;
+	lockfence_mark_unpin(scan);
+	lockfence_settle_lockers(lockers, check);
+	return lockfence_mark_unchanged(scan);
+}
+
 /*
  * Raise the mark to the token, under the exclusive lock.  Where there is no
  * mark, REFUSED says that the token is too low for what stands for it, and
@@ -162,8 +176,8 @@ write_mark(MarkScan *scan, const FenceCheck *check, bool *used_up)
 		if (check->token < standing || (*used_up && check->single_use))
 			return REFUSED;
 	}
-	else
-		lockfence_settle_lockers(lockfence_mark_lockers(scan), check);
+	else if (!settle_lockers(scan, check))
+		return START_OVER;
 	lockfence_mark_write(scan, check->token);
 	lockfence_commit_durably();
 	return ACCEPTED;

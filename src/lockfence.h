@@ -146,6 +146,7 @@ typedef struct MarkScan
 
 extern void lockfence_mark_begin(MarkScan *scan, const ResourceKey *resource);
 extern void lockfence_mark_look_again(MarkScan *scan);
+extern void lockfence_mark_unpin(MarkScan *scan);
 extern bool lockfence_mark_unchanged(MarkScan *scan);
 extern bool lockfence_mark_lock_tuple(MarkScan *scan);
 extern List *lockfence_mark_lockers(MarkScan *scan);

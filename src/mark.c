@@ -6,7 +6,7 @@
  * may be older than the newest mark.  The tuple's page stays pinned, so that
  * after taking the resource's lock the reader can ask cheaply whether the very
  * version that it read is still the mark (lockfence_mark_unchanged) instead of
- * reading twice.
+ * reading twice.  Only who waits for holders lets go of the page.
  *
  * It is looked for where this backend saw it last (hint.c), then by the hash
  * index, then by the primary key.  The first two are guesses: a version counts
@@ -145,23 +145,31 @@ fetch_visible(MarkScan *scan, HeapTuple tuple)
 	return HeapTupleSatisfiesVisibility(tuple, scan->dirty, scan->buffer);
 }
 
+/* Read the mark from a place in the pinned page; false if it is not there, or is being changed. */
+static bool
+read_place(MarkScan *scan, ItemPointerData tid)
+{
+	HeapTupleData tuple = {.t_self = tid};
+	bool		visible;
+
+	LockBuffer(scan->buffer, BUFFER_LOCK_SHARE);
+	visible = fetch_visible(scan, &tuple);
+	LockBuffer(scan->buffer, BUFFER_LOCK_UNLOCK);
+	return visible && confirm_guess(scan, &tuple);
+}
+
 /* Read the mark from where this backend saw it last; false if it is not there. */
 static bool
 read_hinted(MarkScan *scan)
 {
-	HeapTupleData tuple;
+	ItemPointerData tid;
 	Buffer		buffer;
-	bool		visible;
 
-	if (!lockfence_hint_find(scan->resource, &tuple.t_self, &buffer) ||
-		!lockfence_read_recent_buffer(scan->rel, ItemPointerGetBlockNumber(&tuple.t_self),
-									  buffer))
+	if (!lockfence_hint_find(scan->resource, &tid, &buffer) ||
+		!lockfence_read_recent_buffer(scan->rel, ItemPointerGetBlockNumber(&tid), buffer))
 		return false;
 	scan->buffer = buffer;
-	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	visible = fetch_visible(scan, &tuple);
-	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-	return visible && confirm_guess(scan, &tuple);
+	return read_place(scan, tid);
 }
 
 /* Begin to read the entries that an index has for the resource. */
@@ -309,6 +317,28 @@ lockfence_mark_look_again(MarkScan *scan)
 }
 
 /*
+ * Let go of the page before a wait that may be long.  VACUUM may wait for whoever
+ * has a page, which no deadlock check sees.
+ */
+void
+lockfence_mark_unpin(MarkScan *scan)
+{
+	if (BufferIsValid(scan->buffer))
+		ReleaseBuffer(scan->buffer);
+	scan->buffer = InvalidBuffer;
+}
+
+/* Read the mark where it was before lockfence_mark_unpin(); false if it is not that any more. */
+static bool
+read_again(MarkScan *scan)
+{
+	FenceToken	before = scan->token;
+
+	scan->buffer = ReadBuffer(scan->rel, ItemPointerGetBlockNumber(&scan->tid));
+	return read_place(scan, scan->tid) && scan->token == before;
+}
+
+/*
  * Is the version that was read still the mark, with nobody changing it?
  * Under the resource's lock the answer stays true until the lock is let go.
  */
@@ -318,6 +348,8 @@ lockfence_mark_unchanged(MarkScan *scan)
 	bool		visible;
 
 	Assert(scan->found);
+	if (!BufferIsValid(scan->buffer))
+		return read_again(scan);
 	LockBuffer(scan->buffer, BUFFER_LOCK_SHARE);
 	visible = HeapTupleSatisfiesVisibility(&scan->version, scan->dirty, scan->buffer);
 	LockBuffer(scan->buffer, BUFFER_LOCK_UNLOCK);
@@ -462,8 +494,7 @@ lockfence_mark_remove(MarkScan *scan)
 void
 lockfence_mark_end(MarkScan *scan)
 {
-	if (BufferIsValid(scan->buffer))
-		ReleaseBuffer(scan->buffer);
+	lockfence_mark_unpin(scan);
 	pfree(scan->dirty);
 	table_close(scan->rel, NoLock);
 }
