@@ -6,6 +6,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 use FenceTest;
+use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -56,10 +57,12 @@ my $other = session($node, 'postgres');
 # twice, to have the mark cached
 ask($_, q{SELECT lockfence.present('r', 10)}) foreach $other, $holder, $holder;
 
-my $debugger = eval { stop_at($holder->{pid}, 'lockfence_lock_shared', 'lockfence_unlock_shared') };
-if (!$debugger || system("timeout 60 sh -c 'until test -e $dir/on-lockfence_lock_shared || grep -q ptrace: $dir/gdb.log; do sleep 0.1; done'") != 0 ||
-	!-e "$dir/on-lockfence_lock_shared" || slurp_file("$dir/gdb.log") =~ /ptrace:/)
+my @stops = qw(lockfence_lock_shared lockfence_unlock_shared);
+my $debugger = eval { stop_at($holder->{pid}, @stops) };
+if (!$debugger || !await("on-$stops[0]") || slurp_file("$dir/gdb.log") =~ /^ptrace:/m)
 {
+	go_on($_) foreach @stops;
+	$debugger->finish if $debugger;
 	plan skip_all => 'no debugger may stop a process here';
 }
 
