@@ -35,8 +35,9 @@ start_bench() {
 }
 
 # make_variants ROWS RESOURCES VARIANT...: each in the schema of its name; which row belongs to which resource
-# is the client's rule, see write_value() there.  Rows are those of pgbench_accounts.  Pages have room, as in a table
-# that has been updated for a while.
+# is the client's rule, see write_value() there.  Rows are like those of pgbench_accounts, but for the column that is
+# written, which is the last: else the WAL of an update that also sets a token, added behind it, has the filler between
+# the two.  Pages have room, as in a table that has been updated for a while.
 make_variants() {
 	local rows=$1 resources=$2 variant
 	shift 2
@@ -46,7 +47,7 @@ make_variants() {
 				SET client_min_messages = warning;
 				CREATE SCHEMA :"variant";
 				SET search_path = :"variant";
-				CREATE TABLE target (id int PRIMARY KEY, batch int NOT NULL, v int NOT NULL, filler char(84) NOT NULL DEFAULT '')
+				CREATE TABLE target (id int PRIMARY KEY, batch int NOT NULL, filler char(84) NOT NULL DEFAULT '', v int NOT NULL)
 				WITH (fillfactor = 50);
 				CREATE TEMP TABLE batches AS SELECT g AS id,
 					CASE WHEN :resources > :rows THEN g * (:resources / :rows) ELSE g % :resources END AS batch
@@ -73,8 +74,10 @@ bulk_statement() {
 			update) echo 'UPDATE target SET v = v + 1;' ;;
 			insert) echo "INSERT INTO target (id, batch, v) SELECT g, g % $3, 0 FROM generate_series(1, $2) g;" ;;
 			copy)
-				awk -v n="$2" -v m="$3" 'BEGIN { for (i = 1; i <= n; i++) print i "\t" i % m "\t0" }' >"$WORK/rows"
-				echo "COPY target (id, batch, v) FROM '$WORK/rows';" ;;
+				awk -v n="$2" -v m="$3" 'BEGIN {
+					filler = sprintf("%84s", ""); gsub(/ /, "x", filler)
+					for (i = 1; i <= n; i++) print i "\t" i % m "\t" filler "\t0" }' >"$WORK/rows"
+				echo "COPY target (id, batch, filler, v) FROM '$WORK/rows';" ;;
 		esac
 		echo 'COMMIT;'
 	} >"$WORK/bulk.sql"
