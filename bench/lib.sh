@@ -27,6 +27,7 @@ start_bench() {
 		'checkpoint_timeout = 1d' 'max_wal_size = 100GB' "shared_preload_libraries = 'lockfence'" "$@"
 	as_user psql -Xq -v ON_ERROR_STOP=1 <<-'SQL' >/dev/null
 		CREATE EXTENSION lockfence;
+		CREATE EXTENSION pgstattuple;
 		CREATE FUNCTION noop_row() RETURNS trigger LANGUAGE c AS 'lockfence_bench';
 		CREATE FUNCTION noop_present(text, lockfence.fence_token) RETURNS lockfence.fence_token LANGUAGE c AS 'lockfence_bench';
 		CREATE FUNCTION count_begin() RETURNS void LANGUAGE c AS 'lockfence_bench';
