@@ -234,7 +234,7 @@ lockfence_cache_unchanged(const CacheLook *look)
 {
 	pg_read_barrier();
 	return (look->version & 1) == 0 &&
-		pg_atomic_read_u32((pg_atomic_uint32 *) &look->set->version) == look->version &&
+		pg_atomic_read_u32(&look->set->version) == look->version &&
 		pg_atomic_read_u64(&cache->generation) == look->generation;
 }
 

@@ -49,7 +49,7 @@
 
 PG_FUNCTION_INFO_V1(lockfence_light_holders);
 
-/* Conflicts with LOCKFENCE_ADVANCE_MODE and not with itself ... */
+/* Conflicts with the mode of an advance (contend.c) and not with itself ... */
 #define HOLD_MODE			ShareLock
 /* ... and this one with HOLD_MODE alone, to ask who holds. */
 #define FIND_HOLDERS_MODE	RowExclusiveLock

@@ -138,7 +138,6 @@ typedef struct MarkScan
 	bool		own;			/* ... of this transaction */
 	bool		of_command;		/* ... of its current command */
 	FenceToken	token;
-	ItemPointerData tid;
 	uint64		generation;		/* of the cache, before the read */
 	TransactionId changing;		/* another transaction changes the mark */
 	FenceToken	pending;		/* ... to this token; 0: removes it */
@@ -375,7 +374,7 @@ extern void lockfence_breaker_init_memory(void *memory);
 /* cache.c: committed marks, in shared memory */
 typedef struct CacheLook
 {
-	const struct CacheSet *set;
+	struct CacheSet *set;
 	uint32		version;		/* of the set */
 	uint64		generation;		/* of the entry */
 } CacheLook;

@@ -57,14 +57,13 @@
 static bool
 version_is_of(const MarkScan *scan, HeapTuple tuple)
 {
-	const char *name = scan->resource->name;
 	bool		isnull;
 	Datum		value = heap_getattr(tuple, MARK_ATTNO_RESOURCE,
 									 RelationGetDescr(scan->rel), &isnull);
 	text	   *known = isnull ? NULL : DatumGetTextPP(value);
 
-	return known != NULL && VARSIZE_ANY_EXHDR(known) == strlen(name) &&
-		memcmp(VARDATA_ANY(known), name, strlen(name)) == 0;
+	return known != NULL && VARSIZE_ANY_EXHDR(known) == scan->resource->length &&
+		memcmp(VARDATA_ANY(known), scan->resource->name, scan->resource->length) == 0;
 }
 
 /* The token in a version of a mark. */
@@ -104,7 +103,6 @@ note_version(MarkScan *scan, HeapTuple tuple)
 		scan->changing = scan->dirty->xmax;
 	scan->found = true;
 	scan->token = token;
-	scan->tid = tuple->t_self;
 	scan->version = *tuple;
 	scan->own = tuple_is_own(tuple);
 	scan->of_command = scan->own &&
@@ -305,7 +303,7 @@ lockfence_mark_begin(MarkScan *scan, const ResourceKey *resource)
 	if (!read_hashed(scan))
 		read_indexed(scan);
 	if (scan->found && !TransactionIdIsValid(scan->changing))
-		lockfence_hint_put(resource, &scan->tid, scan->buffer);
+		lockfence_hint_put(resource, &scan->version.t_self, scan->buffer);
 }
 
 /* Look again, by the primary key alone, where no mark was found. */
@@ -334,8 +332,8 @@ read_again(MarkScan *scan)
 {
 	FenceToken	before = scan->token;
 
-	scan->buffer = ReadBuffer(scan->rel, ItemPointerGetBlockNumber(&scan->tid));
-	return read_place(scan, scan->tid) && scan->token == before;
+	scan->buffer = ReadBuffer(scan->rel, ItemPointerGetBlockNumber(&scan->version.t_self));
+	return read_place(scan, scan->version.t_self) && scan->token == before;
 }
 
 /*
@@ -361,7 +359,7 @@ lockfence_mark_unchanged(MarkScan *scan)
 bool
 lockfence_mark_lock_tuple(MarkScan *scan)
 {
-	HeapTupleData tuple = {.t_self = scan->tid};
+	HeapTupleData tuple = {.t_self = scan->version.t_self};
 	TM_FailureData failure;
 	TM_Result	result;
 	Buffer		buffer;
@@ -465,13 +463,13 @@ lockfence_mark_write(MarkScan *scan, FenceToken token)
 	if (scan->found)
 	{
 		make_room(scan, tuple);
-		CatalogTupleUpdate(rel, &scan->tid, tuple);
+		CatalogTupleUpdate(rel, &scan->version.t_self, tuple);
 	}
 	else
 		CatalogTupleInsert(rel, tuple);
 	/* most often the new version is beside the old one */
 	if (scan->found && ItemPointerGetBlockNumber(&tuple->t_self) ==
-		ItemPointerGetBlockNumber(&scan->tid))
+		ItemPointerGetBlockNumber(&scan->version.t_self))
 		lockfence_hint_put(scan->resource, &tuple->t_self, scan->buffer);
 	heap_freetuple(tuple);
 	table_close(rel, NoLock);
@@ -486,7 +484,7 @@ lockfence_mark_remove(MarkScan *scan)
 	lockfence_cache_drop(scan->resource);
 	if (scan->of_command)
 		CommandCounterIncrement();
-	CatalogTupleDelete(rel, &scan->tid);
+	CatalogTupleDelete(rel, &scan->version.t_self);
 	table_close(rel, NoLock);
 }
 
