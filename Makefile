@@ -10,12 +10,12 @@ HERE := $(dir $(lastword $(MAKEFILE_LIST)))
 # The control file is the one place that names the version.
 EXTVERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" $(HERE)lockfence.control)
 
-# In sql/, a name with "--" is a script of the extension, and any other one is a test.  Those of lockfence_validate
-# are src/validate/Makefile's, and are tested where it has been built.
-SQL := $(sort $(patsubst $(HERE)%,%,$(wildcard $(HERE)sql/*.sql)))
+# In sql/, NAME.in lists the parts that a script of the extension is joined from, and a name with "--" is a script
+# as it is.  That of lockfence_validate is src/validate/Makefile's, and is tested where it has been built.
 VALIDATE := $(wildcard $(CURDIR)/lockfence_validate.so)
-SQL := $(filter-out sql/lockfence_validate--% $(if $(VALIDATE),,sql/validate_%),$(SQL))
-DATA = $(foreach f,$(SQL),$(if $(findstring --,$(f)),$(f)))
+DATA = $(filter-out sql/lockfence_validate--%,$(patsubst $(HERE)%,%,$(wildcard $(HERE)sql/*--*.sql)))
+DATA_built = lockfence--$(EXTVERSION).sql $(patsubst $(HERE)sql/%.in,%.sql,$(wildcard $(HERE)sql/lockfence--*.in))
+EXTRA_CLEAN = output_regress
 OBJS = $(patsubst %,src/%.o, \
 	lockfence token state timeline relation mark damage hint durable holder streak fence hold contend preempt \
 	shown guard trigarg template guarded jsonvalue refuse admin rows stats refusals shmem cache \
@@ -26,8 +26,8 @@ PG_CPPFLAGS = -DLOCKFENCE_VERSION='"$(EXTVERSION)"'
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 
-REGRESS = $(patsubst sql/%.sql,%,$(filter-out $(DATA),$(SQL)))
-REGRESS_OPTS = --load-extension=lockfence --encoding=UTF8 --no-locale
+REGRESS = $(sort $(filter-out $(if $(VALIDATE),,validate_%),$(basename $(notdir $(wildcard $(HERE)test/sql/*.sql)))))
+REGRESS_OPTS = --inputdir=$(srcdir)/test --outputdir=output_regress --load-extension=lockfence --encoding=UTF8 --no-locale
 
 # PostgreSQL 13 does not install pg_isolation_regress.
 ifneq ($(wildcard $(dir $(PGXS))../test/isolation/pg_isolation_regress),)
@@ -36,6 +36,12 @@ ISOLATION_OPTS = --inputdir=$(srcdir)/test/isolation --load-extension=lockfence 
 endif
 
 include $(PGXS)
+
+.DELETE_ON_ERROR:
+lockfence--$(EXTVERSION).sql: $(HERE)sql/lockfence.in $(wildcard $(HERE)sql/*.sql)
+	$(HERE)sql/join $< >$@
+lockfence--%.sql: $(HERE)sql/lockfence--%.in $(wildcard $(HERE)sql/*.sql)
+	$(HERE)sql/join $< >$@
 
 # An out-of-tree build has no src/ to put objects in.
 $(OBJS) $(OBJS:.o=.bc): $(wildcard $(HERE)src/*.h) | $(CURDIR)/src

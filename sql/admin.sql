@@ -1,214 +1,258 @@
--- Administration: marks raised, lowered and folded, the epoch; every call audited, with its reason.
-\set SHOW_CONTEXT never
-SET client_min_messages = warning;
-CREATE SCHEMA test_admin;
-SET search_path = test_admin;
-CREATE VIEW marks AS SELECT resource, token FROM lockfence.mark WHERE resource LIKE 'admin:%' ORDER BY resource;
-SELECT coalesce(max(id), 0) AS last_entry FROM lockfence.admin_log \gset
-CREATE TABLE last_entry AS SELECT :last_entry::bigint AS id;
-CREATE VIEW audit AS SELECT action, resource, before, after, reason FROM lockfence.admin_log
-WHERE id > (SELECT id FROM last_entry) ORDER BY id;
+-- ---------------------------------------------------------------- administration
 
--- raise_mark(): force-release
-SELECT lockfence.raise_mark('admin:a', 10, 'first');
-SELECT lockfence.raise_mark('admin:a', 20, 'holder is gone');
-SELECT lockfence.present('admin:a', 19);
-\echo :LAST_ERROR_SQLSTATE
-SELECT lockfence.present('admin:a', 20);
-SELECT lockfence.raise_mark('admin:a', 20, 'equal');
-SELECT lockfence.raise_mark('admin:a', 15, 'lower');
-\echo :LAST_ERROR_SQLSTATE
--- reset_mark(): lower a poisoned mark
-SELECT lockfence.present('admin:b', 9223372036854775807);
-SELECT lockfence.present('admin:b', 30);
-SELECT lockfence.reset_mark('admin:b', 30, 'poisoned');
-SELECT lockfence.present('admin:b', 29);
-SELECT lockfence.present('admin:b', 30);
-SELECT lockfence.reset_mark('admin:c', 5, 'no mark yet');
-SELECT lockfence.reset_mark('admin:c', 7, 'up as well');
-SELECT * FROM marks;
--- A reason is required, and a resource, and a token.
-SELECT lockfence.raise_mark('admin:a', 30, NULL);
-\echo :LAST_ERROR_SQLSTATE
-SELECT lockfence.raise_mark('admin:a', 30, '');
-SELECT lockfence.reset_mark('admin:a', 1, '  ');
-SELECT lockfence.reset_floor(1, NULL);
-SELECT lockfence.set_epoch(1, '');
-SELECT lockfence.raise_mark(NULL, 30, 'x');
-SELECT lockfence.raise_mark('', 30, 'x');
-SELECT lockfence.raise_mark('admin:a', NULL, 'x');
-\echo :LAST_ERROR_SQLSTATE
-SELECT lockfence.raise_mark('admin:a', 0, 'x');
-SELECT lockfence.reset_mark('admin:a', -1, 'x');
-SELECT lockfence.reset_mark('admin:a', NULL, 'x');
-SELECT lockfence.reset_mark(NULL, 1, 'x');
-SELECT * FROM marks;
--- Each call that worked is in the log, with the session's role and the time.
-SELECT * FROM audit;
-SELECT DISTINCT role = session_user AS role, at BETWEEN now() - interval '1 hour' AND clock_timestamp() AS at
-FROM lockfence.admin_log WHERE id > :last_entry;
-CREATE ROLE regress_admin;
-GRANT EXECUTE ON FUNCTION lockfence.raise_mark(text, lockfence.fence_token, text) TO regress_admin;
-BEGIN;
-SET LOCAL ROLE regress_admin;
-SELECT lockfence.raise_mark('admin:d', 5, 'by the administrator''s role');
-RESET ROLE;
-SELECT resource, reason FROM audit WHERE resource = 'admin:d';
-ROLLBACK;
-REVOKE ALL ON FUNCTION lockfence.raise_mark(text, lockfence.fence_token, text) FROM regress_admin;
-DROP ROLE regress_admin;
--- What a transaction rolls back is not in the log either.
-BEGIN;
-SELECT lockfence.reset_mark('admin:a', 1, 'rolled back');
-ROLLBACK;
-SELECT count(*) FROM audit WHERE reason = 'rolled back';
--- A holder who resets its own resource's mark is judged by the new one.
-BEGIN;
-SELECT lockfence.present('admin:a', 20);
-SELECT lockfence.reset_mark('admin:a', 50, 'by the holder');
-SELECT lockfence.is_current('admin:a', 20);
-ROLLBACK;
+CREATE FUNCTION lockfence._raise_mark(resource text, token lockfence.fence_token)
+RETURNS bigint
+LANGUAGE c VOLATILE
+AS 'MODULE_PATHNAME', 'lockfence_raise_mark_sql';
+COMMENT ON FUNCTION lockfence._raise_mark(text, lockfence.fence_token) IS
+'raises a mark to the token if it is lower; returns what stood before, the mark or else the floor, or null';
 
--- set_epoch(): only forward; all of it in transactions that roll back, since there is no way back
-BEGIN;
-SELECT lockfence.set_epoch(2, 'restored');
-SELECT lockfence.set_epoch(2, 'again');
--- ... an older epoch is stale for every resource at once, marked or not
-SAVEPOINT s;
-SELECT lockfence.present('admin:a', lockfence.make_token(1, 1000));
-\echo :LAST_ERROR_SQLSTATE
-ROLLBACK TO s;
-SELECT lockfence.present('admin:new', 1000);
-ROLLBACK TO s;
--- ... a newer one is unknown: 2^63 - 1 poisons nothing
-SELECT lockfence.present('admin:new', 9223372036854775807);
-\echo :LAST_ERROR_SQLSTATE
-ROLLBACK TO s;
-SELECT lockfence.present('admin:new', lockfence.make_token(3, 1));
-ROLLBACK TO s;
-SELECT lockfence.present('admin:new', lockfence.make_token(2, 1));
-SELECT lockfence.is_current('admin:a', lockfence.make_token(1, 1000)) AS older,
-	lockfence.is_current('admin:a', lockfence.make_token(2, 1)) AS current,
-	lockfence.is_current('admin:a', lockfence.make_token(3, 1)) AS newer;
--- ... nor does the ambient token or a column get past it, nor a row fence
-CREATE TABLE item (id integer, note text);
-CREATE TABLE job (id integer PRIMARY KEY, note text);
-SELECT lockfence.attach('item', 'admin:{id}', 'token');
-SELECT lockfence.attach('job');
-INSERT INTO job VALUES (1, 'new');
-SAVEPOINT s;
-INSERT INTO item VALUES (1, 'old', lockfence.make_token(1, 5));
-\echo :LAST_ERROR_SQLSTATE
-ROLLBACK TO s;
-INSERT INTO item VALUES (1, 'unknown', lockfence.make_token(3, 5));
-\echo :LAST_ERROR_SQLSTATE
-ROLLBACK TO s;
-UPDATE job SET fence = lockfence.make_token(1, 5);
-\echo :LAST_ERROR_SQLSTATE
-ROLLBACK TO s;
-UPDATE job SET fence = lockfence.make_token(3, 5);
-\echo :LAST_ERROR_SQLSTATE
-ROLLBACK TO s;
-INSERT INTO job VALUES (2, 'unknown', lockfence.make_token(3, 5));
-\echo :LAST_ERROR_SQLSTATE
-ROLLBACK TO s;
-UPDATE job SET fence = lockfence.make_token(2, 5);
-INSERT INTO item VALUES (1, 'current', lockfence.make_token(2, 5));
--- ... and back it does not go
-SELECT lockfence.set_epoch(1, 'back');
-\echo :LAST_ERROR_SQLSTATE
-ROLLBACK TO s;
-SELECT lockfence.set_epoch(32768, 'x');
-\echo :LAST_ERROR_SQLSTATE
-ROLLBACK TO s;
-SELECT lockfence.set_epoch(-1, 'x');
-ROLLBACK TO s;
-SELECT lockfence.set_epoch(NULL, 'x');
-ROLLBACK TO s;
-SELECT lockfence.set_epoch(32767, 'the last one');
-SELECT action, resource, before, after, reason FROM audit WHERE action = 'set_epoch';
+CREATE FUNCTION lockfence._reset_mark(resource text, token lockfence.fence_token)
+RETURNS bigint
+LANGUAGE c VOLATILE
+AS 'MODULE_PATHNAME', 'lockfence_reset_mark';
+COMMENT ON FUNCTION lockfence._reset_mark(text, lockfence.fence_token) IS
+'sets a mark to the token, up or down; returns the mark before, or null';
 
-ROLLBACK;
-SELECT * FROM lockfence.state WHERE name NOT LIKE 'timeline:%';
--- The rollback is noticed at once.
-SELECT lockfence.present('admin:a', 21);
+CREATE FUNCTION lockfence._fold_mark(resource text, token lockfence.fence_token)
+RETURNS boolean
+LANGUAGE c VOLATILE STRICT
+AS 'MODULE_PATHNAME', 'lockfence_fold_mark';
+COMMENT ON FUNCTION lockfence._fold_mark(text, lockfence.fence_token) IS
+'removes a mark that still is the token and that no transaction holds; returns whether it did';
 
--- prune(): folds old marks into the floor, which then covers every resource without a mark
-SELECT lockfence.prune(interval '1 day');
-SELECT count(*) FROM lockfence.state WHERE name NOT LIKE 'timeline:%';
-SELECT lockfence.prune('-1 hour');
-\echo :LAST_ERROR_SQLSTATE
-SELECT lockfence.prune(NULL);
-SELECT lockfence.present('admin:late', lockfence.make_token(1, 7));
--- (one that sorts last and is low, so that the floor is not just the mark that was folded last)
-SELECT lockfence.present('~admin:last', 1);
-CREATE TABLE floor_before AS SELECT max(token) AS highest, count(*) AS marks FROM lockfence.mark;
-BEGIN;
-SELECT lockfence.prune('0') = marks AS all_folded FROM floor_before;
-SELECT count(*) FROM lockfence.mark;
-SELECT value = highest AS floor_is_highest FROM lockfence.state, floor_before WHERE name = 'floor';
-SELECT action, before IS NULL AS no_floor_before, after = highest AS floor, reason ~ '^\d+ marks older than ' AS reason
-FROM audit, floor_before WHERE action = 'prune';
--- ... a mark that was removed is still in force
-SAVEPOINT s;
-\set VERBOSITY sqlstate
-SELECT lockfence.present('admin:a', 21);
-ROLLBACK TO s;
-SELECT lockfence.present('admin:never', 1);
-\set VERBOSITY default
-ROLLBACK TO s;
--- ... until an administrator lowers the floor
-SELECT lockfence.reset_floor(100, 'it was a poisoned mark') = highest AS floor_before FROM floor_before;
-SELECT lockfence.present('admin:never', 99);
-\echo :LAST_ERROR_SQLSTATE
-ROLLBACK TO s;
-SELECT lockfence.reset_floor(100, 'it was a poisoned mark') = highest AS floor_before FROM floor_before;
-SELECT lockfence.is_current('admin:never', 99), lockfence.is_current('admin:never', 100);
-SELECT lockfence.present('admin:never', 100);
--- ... and a resource with a mark of its own is judged by that
-SELECT lockfence.reset_mark('admin:own', 5, 'below the floor');
-SELECT lockfence.present('admin:own', 5);
-SELECT lockfence.raise_mark('admin:other', 150, 'above the floor');
-SAVEPOINT s;
-SELECT lockfence.raise_mark('admin:third', 50, 'below the floor');
-\echo :LAST_ERROR_SQLSTATE
-ROLLBACK TO s;
--- ... NULL takes the floor away, and no number that is no token may stand for one
-SELECT lockfence.reset_floor(NULL, 'none');
-SELECT lockfence.present('admin:never-2', 1);
-SELECT lockfence.reset_floor(0, 'no token');
-\echo :LAST_ERROR_SQLSTATE
-ROLLBACK;
--- Marks of an epoch after the current one stay, or the floor would shut out the current one.
-BEGIN;
-SELECT lockfence.set_epoch(0, 'to have one') IS NULL AS none_before;
-SELECT lockfence.prune('0') > 0 AS folded;
-SELECT count(*) > 0 AS later_ones, count(*) FILTER (WHERE lockfence.token_epoch(token) = 0) AS current FROM lockfence.mark;
-SELECT lockfence.token_epoch(value) FROM lockfence.state WHERE name = 'floor';
-ROLLBACK;
--- A mark that its own transaction holds may be folded: the floor covers it.
-BEGIN;
-SELECT lockfence.present('admin:a', 21);
-SELECT lockfence.prune('0') > 0 AS folded;
-SELECT lockfence.present('admin:a', 21);
-SELECT * FROM lockfence.presented();
-ROLLBACK;
+CREATE FUNCTION lockfence._log(action text, resource text, before bigint, after bigint, reason text)
+RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	IF reason IS NULL OR btrim(reason) = '' THEN
+		RAISE EXCEPTION 'a reason is required'
+			USING ERRCODE = 'invalid_parameter_value',
+				HINT = 'Say why, for whoever reads lockfence.admin_log later.';
+	END IF;
+	INSERT INTO lockfence.admin_log (action, resource, before, after, reason)
+	VALUES (action, resource, before, after, reason);
+END
+$$;
+COMMENT ON FUNCTION lockfence._log(text, text, bigint, bigint, text) IS
+'writes a row of lockfence.admin_log; an error without a reason';
 
--- reconcile(): raises marks to what the rows carry, as after a restore without the marks
-CREATE TABLE item (id integer, note text);
-SELECT lockfence.attach('item', 'admin:item-{id}', 'token');
-BEGIN;
-SET LOCAL lockfence.bypass = on;
-INSERT INTO item VALUES (1, 'x', 10), (1, 'x', 12), (2, 'x', 20), (3, 'x', NULL), (4, 'x', 0), (5, 'x', -7);
-COMMIT;
-SELECT lockfence.present('admin:item-2', 30);
-SELECT lockfence.reconcile('item');
-SELECT lockfence.reconcile('item');
-SELECT * FROM marks WHERE resource LIKE 'admin:item%';
-CREATE TABLE job (id integer);
-SELECT lockfence.reconcile('job');
-\echo :LAST_ERROR_SQLSTATE
-SELECT lockfence.attach('job');
-SELECT lockfence.reconcile('job');
+-- One row of lockfence.state, locked against other administrators.
+CREATE FUNCTION lockfence._set_state(name text, value bigint)
+RETURNS bigint
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	before bigint;
+BEGIN
+	LOCK TABLE lockfence.state IN SHARE ROW EXCLUSIVE MODE;
+	SELECT s.value INTO before FROM lockfence.state s WHERE s.name = _set_state.name;
+	IF value IS NULL THEN
+		DELETE FROM lockfence.state s WHERE s.name = _set_state.name;
+	ELSIF before IS NULL THEN
+		INSERT INTO lockfence.state VALUES (name, value);
+	ELSE
+		UPDATE lockfence.state s SET value = _set_state.value WHERE s.name = _set_state.name;
+	END IF;
+	RETURN before;
+END
+$$;
+COMMENT ON FUNCTION lockfence._set_state(text, bigint) IS
+'sets a value of lockfence.state (null: removes it); returns the one before';
 
-DROP SCHEMA test_admin CASCADE;
+CREATE FUNCTION lockfence.raise_mark(resource text, token lockfence.fence_token, reason text)
+RETURNS lockfence.fence_token
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	before bigint := lockfence._raise_mark(resource, token);
+BEGIN
+	IF before > token THEN
+		RAISE EXCEPTION 'the mark of resource "%" is already higher', resource
+			USING ERRCODE = 'invalid_parameter_value',
+				DETAIL = format('It is %s; the token given is %s.', before, token),
+				HINT = 'Every holder below it is fenced out. Use lockfence.reset_mark() to lower a mark.';
+	END IF;
+	PERFORM lockfence._log('raise_mark', resource, before, token, reason);
+	RETURN before;
+END
+$$;
+COMMENT ON FUNCTION lockfence.raise_mark(text, lockfence.fence_token, text) IS
+'force-release: fences out every holder up to and including token - 1; returns the mark before (null: none). Waits for transactions that hold the resource. Logged with the reason';
+
+CREATE FUNCTION lockfence.reset_mark(resource text, token lockfence.fence_token, reason text)
+RETURNS lockfence.fence_token
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	before bigint := lockfence._reset_mark(resource, token);
+BEGIN
+	PERFORM lockfence._log('reset_mark', resource, before, token, reason);
+	RETURN before;
+END
+$$;
+COMMENT ON FUNCTION lockfence.reset_mark(text, lockfence.fence_token, text) IS
+'lowers a poisoned mark: sets it to the token of the holder that is to write next, and so lets in every token from there; returns the mark before. Logged with the reason';
+
+CREATE FUNCTION lockfence.set_epoch(epoch integer, reason text)
+RETURNS integer
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	before bigint;
+BEGIN
+	IF epoch IS NULL OR epoch NOT BETWEEN 0 AND 32767 THEN
+		RAISE EXCEPTION 'epoch % is out of range', quote_nullable(epoch)
+			USING ERRCODE = 'LF003', DETAIL = 'It must be from 0 to 32767.';
+	END IF;
+	before := lockfence._set_state('epoch', epoch);
+	IF before > epoch THEN
+		RAISE EXCEPTION 'the epoch cannot go back from % to %', before, epoch
+			USING ERRCODE = 'invalid_parameter_value',
+				HINT = 'Tokens of an ended epoch must stay refused. Advance the lock service''s epoch above it.';
+	END IF;
+	PERFORM lockfence._log('set_epoch', NULL, before, epoch, reason);
+	RETURN before;
+END
+$$;
+COMMENT ON FUNCTION lockfence.set_epoch(integer, text) IS
+'sets the current epoch, only forward: tokens of an earlier one are stale for every resource (LF001), of a later one unknown (LF004); returns the one before (null: any epoch was accepted). Logged with the reason';
+
+CREATE FUNCTION lockfence.reset_floor(token lockfence.fence_token, reason text)
+RETURNS lockfence.fence_token
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	before bigint := lockfence._set_state('floor', token);
+	minimum bigint := (SELECT value FROM lockfence.state WHERE name = 'minimum');
+BEGIN
+	PERFORM lockfence._log('reset_floor', NULL, before, token, reason);
+	IF token IS NULL OR token < minimum THEN
+		PERFORM lockfence._set_state('minimum', token);
+	END IF;
+	RETURN before;
+END
+$$;
+COMMENT ON FUNCTION lockfence.reset_floor(lockfence.fence_token, text) IS
+'sets the floor that stands for folded marks (null: none), for when prune() folded a poisoned one, and lowers that of reopen() to it if it is higher; returns the one before. Logged with the reason';
+
+CREATE FUNCTION lockfence.gate(
+	OUT state text, OUT recorded_timeline bigint, OUT timeline bigint, OUT event text, OUT left_at pg_lsn,
+	OUT reason text)
+LANGUAGE c VOLATILE
+AS 'MODULE_PATHNAME', 'lockfence_gate';
+COMMENT ON FUNCTION lockfence.gate() IS
+'whether the database''s history has gone back. state: open; sealed, every write to a fenced table is LF005; changed, a change was let pass and is about to go on record; standby; off, nothing is on record. The timeline on record and the current one; how it changed, where the old one was left, and why, as PostgreSQL''s history says it';
+
+CREATE FUNCTION lockfence._record_timeline()
+RETURNS bigint
+LANGUAGE c VOLATILE
+AS 'MODULE_PATHNAME', 'lockfence_record_timeline';
+COMMENT ON FUNCTION lockfence._record_timeline() IS
+'puts the current timeline on record; returns the one before, or null';
+
+CREATE FUNCTION lockfence.reopen(floor lockfence.fence_token, reason text)
+RETURNS lockfence.fence_token
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	before bigint;
+	current_epoch bigint;
+	highest record;
+BEGIN
+	IF floor IS NULL OR floor <= 0 THEN
+		RAISE EXCEPTION 'the floor must be a token'
+			USING ERRCODE = 'LF003', DETAIL = 'A token is always greater than zero.',
+				HINT = 'Name a token above every one that the lock service has issued so far.';
+	END IF;
+	PERFORM lockfence._record_timeline();
+	before := lockfence._set_state('minimum', floor);
+	IF before > floor THEN
+		RAISE EXCEPTION 'the floor cannot go back from % to %', before, floor
+			USING ERRCODE = 'invalid_parameter_value',
+				HINT = 'Holders that it keeps out must stay out. Use lockfence.reset_floor() if it is wrong.';
+	END IF;
+	SELECT m.resource, m.token INTO highest FROM lockfence.mark m ORDER BY m.token DESC LIMIT 1;
+	IF highest.token > floor THEN
+		RAISE EXCEPTION 'the floor % is too low', floor
+			USING ERRCODE = 'invalid_parameter_value',
+				DETAIL = format('The mark of resource "%s" is %s: higher tokens have been issued.',
+					highest.resource, highest.token),
+				HINT = 'Name a token above every one that the lock service has issued so far, or put a poisoned mark right by lockfence.reset_mark().';
+	END IF;
+	SELECT value INTO current_epoch FROM lockfence.state WHERE name = 'epoch';
+	IF lockfence.token_epoch(floor) > current_epoch THEN
+		RAISE EXCEPTION 'the floor % is of epoch %, and the current epoch is %', floor,
+			lockfence.token_epoch(floor), current_epoch
+			USING ERRCODE = 'LF004',
+				HINT = format('If the lock service has raised its epoch, call lockfence.set_epoch(%s, reason) first.',
+					lockfence.token_epoch(floor));
+	END IF;
+	PERFORM lockfence._log('reopen', NULL, before, floor, reason);
+	RETURN before;
+END
+$$;
+COMMENT ON FUNCTION lockfence.reopen(lockfence.fence_token, text) IS
+'after the database went back: lets writes pass again (see LF005), from a token that is above every one issued so far. What is lower is stale for every resource from then on, of whatever kind of fence; returns the floor before (null: none). Also where nothing is sealed, as after a raw snapshot, which cannot be noticed. Logged with the reason';
+
+CREATE FUNCTION lockfence.prune(older_than interval)
+RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	current_epoch bigint := (SELECT value FROM lockfence.state WHERE name = 'epoch');
+	old_mark record;
+	new_floor bigint;
+	folded bigint := 0;
+BEGIN
+	IF older_than IS NULL OR older_than < interval '0' THEN
+		RAISE EXCEPTION 'older_than must be an interval that is not negative'
+			USING ERRCODE = 'invalid_parameter_value';
+	END IF;
+	LOCK TABLE lockfence.state IN SHARE ROW EXCLUSIVE MODE;
+	SELECT value INTO new_floor FROM lockfence.state WHERE name = 'floor';
+	FOR old_mark IN
+		SELECT m.resource, m.token FROM lockfence.mark m
+		WHERE m.advanced_at < now() - older_than
+			AND (current_epoch IS NULL OR lockfence.token_epoch(m.token) <= current_epoch)
+		ORDER BY m.resource
+	LOOP
+		IF lockfence._fold_mark(old_mark.resource, old_mark.token) THEN
+			new_floor := greatest(new_floor, old_mark.token);
+			folded := folded + 1;
+		END IF;
+	END LOOP;
+	IF folded > 0 THEN
+		PERFORM lockfence._log('prune', NULL, lockfence._set_state('floor', new_floor), new_floor,
+			format('%s marks older than %s', folded, older_than));
+	END IF;
+	RETURN folded;
+END
+$$;
+COMMENT ON FUNCTION lockfence.prune(interval) IS
+'folds marks that were last advanced longer ago into the floor, which then stands for every resource without a mark; returns how many. Marks that a transaction holds, or of an epoch after the current one, stay. Choose an age well above the longest time that one grant is held: renewals advance nothing';
+
+REVOKE ALL ON FUNCTION
+	lockfence._raise_mark(text, lockfence.fence_token),
+	lockfence._reset_mark(text, lockfence.fence_token),
+	lockfence._fold_mark(text, lockfence.fence_token),
+	lockfence._log(text, text, bigint, bigint, text),
+	lockfence._set_state(text, bigint),
+	lockfence.raise_mark(text, lockfence.fence_token, text),
+	lockfence.reset_mark(text, lockfence.fence_token, text),
+	lockfence.set_epoch(integer, text),
+	lockfence.reset_floor(lockfence.fence_token, text),
+	lockfence._record_timeline(),
+	lockfence.reopen(lockfence.fence_token, text),
+	lockfence.prune(interval),
+	lockfence.reconcile(regclass)
+FROM PUBLIC;

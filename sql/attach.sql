@@ -1,182 +1,399 @@
--- attach() and detach(): what they make of a table, without touching its rows.
-\set SHOW_CONTEXT never
-SET client_min_messages = warning;
-CREATE SCHEMA test_attach;
-SET search_path = test_attach;
-CREATE VIEW guards AS
-SELECT tgrelid::regclass AS target, tgname, tgtype & 1 AS row_level, tgenabled, tgattr::text AS columns, tgqual IS NULL AS always
-FROM pg_trigger JOIN pg_class c ON c.oid = tgrelid
-WHERE tgname LIKE '~lockfence%' AND c.relnamespace = 'test_attach'::regnamespace
-ORDER BY tgrelid::regclass::text COLLATE "C", tgname;
-
--- No rewrite and no scan, of the table or of what it keeps out of line.
-CREATE TABLE big (id integer PRIMARY KEY, filler text);
-ALTER TABLE big ALTER filler SET STORAGE EXTERNAL;
-INSERT INTO big SELECT n, repeat('x', 5000) FROM generate_series(1, 2000) n;
-CREATE VIEW big_files AS
-SELECT pg_relation_filenode(oid) AS file, pg_relation_filenode(reltoastrelid) AS toast_file,
-	pg_relation_size(oid) AS size, pg_relation_size(reltoastrelid) AS toast_size
-FROM pg_class WHERE oid = 'big'::regclass;
-CREATE TABLE files_before AS SELECT * FROM big_files;
-SELECT count(*), pg_relation_size('big') > 50000 AS of_some_size FROM big;
-CREATE FUNCTION sees_no_scan(statement text) RETURNS boolean LANGUAGE plpgsql AS $$
-DECLARE
-	scans_before bigint := pg_stat_get_xact_numscans('big'::regclass);
+CREATE FUNCTION lockfence._refuse_target(target regclass, reason text, hint text)
+RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
 BEGIN
-	EXECUTE statement;
-	RETURN pg_stat_get_xact_numscans('big'::regclass) = scans_before;
+	RAISE EXCEPTION 'cannot fence "%"', target
+		USING ERRCODE = 'LF009', DETAIL = reason, HINT = hint;
 END
 $$;
-SELECT sees_no_scan($$SELECT lockfence.attach('big')$$) AS not_scanned;
-SELECT sees_no_scan($$SELECT count(*) FROM test_attach.big$$) AS not_scanned;
-TABLE files_before EXCEPT TABLE big_files;
-SELECT lockfence.detach('big');
-SELECT sees_no_scan($$SELECT lockfence.attach('big', 'attach:{id}', 'token')$$) AS not_scanned;
-SELECT lockfence.detach('big');
-SELECT sees_no_scan($$SELECT lockfence.attach('big', 'attach:big')$$) AS not_scanned;
-TABLE files_before EXCEPT TABLE big_files;
+COMMENT ON FUNCTION lockfence._refuse_target(regclass, text, text) IS
+'raises LF009 with the reason why a table cannot be fenced';
 
--- Guards fire always, last, for every column and row.
-SELECT * FROM guards;
-SELECT lockfence.detach('big');
-SELECT lockfence.attach('big', 'attach:{id}', 'token');
-SELECT * FROM guards;
-CREATE TRIGGER "zzz" BEFORE UPDATE ON big FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger();
-SELECT tgname FROM pg_trigger WHERE tgrelid = 'big'::regclass ORDER BY tgname DESC LIMIT 1;
+-- What every table of the family has to be.
+CREATE FUNCTION lockfence._check_member(member regclass)
+RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	class pg_class;
+	kind text;
+BEGIN
+	SELECT * INTO class FROM pg_class WHERE oid = member;
+	kind := CASE class.relkind
+		WHEN 'v' THEN 'a view' WHEN 'm' THEN 'a materialized view' WHEN 'f' THEN 'a foreign table'
+		WHEN 'S' THEN 'a sequence' WHEN 'c' THEN 'a composite type' WHEN 't' THEN 'a TOAST table'
+		WHEN 'i' THEN 'an index' WHEN 'I' THEN 'an index' END;
+	IF class.relkind = 'f' THEN
+		PERFORM lockfence._refuse_target(member,
+			format('"%s" is a foreign table: its rows can be written without this server.', member),
+			'Fence the table on the server that holds it.');
+	ELSIF kind IS NOT NULL THEN
+		PERFORM lockfence._refuse_target(member, format('"%s" is %s.', member, kind),
+			'Fence the table that holds the rows.');
+	END IF;
+	IF class.relnamespace IN ('pg_catalog'::regnamespace, 'pg_toast'::regnamespace)
+		OR class.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = 'information_schema') THEN
+		PERFORM lockfence._refuse_target(member, 'System catalogs fire no triggers.',
+			'Fence a table of your own.');
+	END IF;
+	IF class.relnamespace = 'lockfence'::regnamespace THEN
+		PERFORM lockfence._refuse_target(member, 'The table is part of lockfence.',
+			'Fence a table of your own.');
+	END IF;
+	IF EXISTS (SELECT FROM pg_rewrite WHERE ev_class = member AND ev_type <> '1') THEN
+		PERFORM lockfence._refuse_target(member,
+			format('Table "%s" has a rule, which can send a write past its triggers.', member),
+			'Replace the rule by a trigger.');
+	END IF;
+	IF EXISTS (SELECT FROM pg_trigger WHERE tgrelid = member AND tgname LIKE '~lockfence\_%') THEN
+		RAISE EXCEPTION 'table "%" is already fenced', member
+			USING ERRCODE = 'duplicate_object',
+				HINT = 'Use lockfence.detach() first to change a fence.';
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION lockfence._check_member(regclass) IS
+'raises LF009 with the reason if a table, or a partition or child of one, cannot be fenced';
 
--- detach() undoes it; the column, the tokens and the marks stay.
-UPDATE big SET token = 5 WHERE id = 1;
-SELECT lockfence.detach('big');
-SELECT * FROM guards;
-UPDATE big SET filler = 'free' WHERE id = 1;
-SELECT id, filler, token FROM big WHERE id = 1;
-SELECT token FROM lockfence.mark WHERE resource = 'attach:1';
-SELECT lockfence.detach('big');
-\echo :LAST_ERROR_SQLSTATE
--- ... so a fence that is put back refuses what it would have refused.
-SELECT lockfence.attach('big', 'attach:{id}', 'token');
-UPDATE big SET token = 4 WHERE id = 1;
--- A fence is declared once; to change one is to detach it first.
-SELECT lockfence.attach('big', 'attach:other');
-\echo :LAST_ERROR_SQLSTATE
-SELECT lockfence.detach('big');
+CREATE FUNCTION lockfence._check_word(setting text, value text, words text[])
+RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	IF value = ANY (words) THEN
+		RETURN;
+	END IF;
+	RAISE EXCEPTION 'invalid value for "%": %', setting, quote_nullable(value)
+		USING ERRCODE = 'invalid_parameter_value',
+			HINT = format('Use one of: %s.', array_to_string(words, ', '));
+END
+$$;
+COMMENT ON FUNCTION lockfence._check_word(text, text, text[]) IS
+'raises an error if a setting is none of its words';
 
--- Every setting stands in the trigger's arguments, and the view reads it there.
-CREATE FUNCTION knows(resource text, token bigint) RETURNS boolean LANGUAGE sql AS 'SELECT true';
-SELECT lockfence.attach('big', 'attach:{id}', 'token', accept => 'presented', enforcement => 'advisory',
-	missing => 'allow', validator => 'knows(text, bigint)');
-SELECT regexp_replace(replace(encode(tgargs, 'escape'), '\000', ' | '), '\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ', 'TIME') AS arguments
-FROM pg_trigger WHERE tgrelid = 'big'::regclass AND tgname LIKE '~%' ORDER BY tgname;
-SELECT target, kind, resource, token_column, accept, enforcement, missing, repeat, validator,
-	advisory_since BETWEEN now() - interval '1 hour' AND now() AS since, inherited, triggers
-FROM lockfence.fences WHERE target = 'big'::regclass;
-SELECT lockfence.detach('big');
-SELECT lockfence.attach('big', 'attach:{id}', repeat => 'reject');
-SELECT kind, token_column, accept, enforcement, missing, repeat, validator
-FROM lockfence.fences WHERE target = 'big'::regclass;
--- The view shows what the triggers really are.
-ALTER TABLE big DISABLE TRIGGER "~lockfence_row";
-SELECT triggers FROM lockfence.fences WHERE target = 'big'::regclass;
-SELECT lockfence.detach('big');
--- A rolled-back attach() leaves nothing.
-BEGIN;
-SELECT lockfence.attach('big');
-ROLLBACK;
-SELECT * FROM guards;
-SELECT attname FROM pg_attribute WHERE attrelid = 'big'::regclass AND attname = 'fence';
+CREATE FUNCTION lockfence._check_placeholders(target regclass, resource text, token_column name)
+RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	placeholder text;
+	attribute pg_attribute;
+BEGIN
+	IF resource = '' OR octet_length(resource) > 1024 THEN
+		RAISE EXCEPTION 'resource must be 1 to 1024 bytes long'
+			USING ERRCODE = 'invalid_parameter_value';
+	END IF;
+	FOREACH placeholder IN ARRAY lockfence.template_columns(resource) LOOP
+		SELECT * INTO attribute FROM pg_attribute
+		WHERE attrelid = target AND attname = placeholder AND attnum > 0 AND NOT attisdropped;
+		IF NOT FOUND THEN
+			RAISE EXCEPTION 'column "%" of table "%" does not exist', placeholder, target
+				USING ERRCODE = 'undefined_column',
+					DETAIL = format('The resource "%s" names it as a placeholder.', resource),
+					HINT = 'A brace that belongs to the name itself is written twice.';
+		END IF;
+		IF attribute.attgenerated <> '' THEN
+			PERFORM lockfence._refuse_target(target,
+				format('Placeholder "%s" is a generated column, which is not yet computed when the fence decides.',
+					placeholder),
+				'Name the columns that it is computed from.');
+		END IF;
+		IF placeholder = token_column THEN
+			PERFORM lockfence._refuse_target(target,
+				format('Column "%s" cannot be both the token and part of the resource.', placeholder),
+				'Keep the token in a column of its own.');
+		END IF;
+	END LOOP;
+END
+$$;
+COMMENT ON FUNCTION lockfence._check_placeholders(regclass, text, name) IS
+'raises an error if a resource template cannot be filled in from the table''s columns';
 
--- Partitioned tables: every level and leaf has its guards, also where columns have other numbers.
-CREATE TABLE part (id integer NOT NULL, region text NOT NULL, state text) PARTITION BY LIST (region);
-CREATE TABLE part_eu PARTITION OF part FOR VALUES IN ('eu') PARTITION BY RANGE (id);
-CREATE TABLE part_eu_1 PARTITION OF part_eu FOR VALUES FROM (0) TO (100);
-CREATE TABLE part_us (junk integer, state text, junk2 integer, region text NOT NULL, id integer NOT NULL);
-ALTER TABLE part_us DROP COLUMN junk, DROP COLUMN junk2;
-ALTER TABLE part ATTACH PARTITION part_us FOR VALUES IN ('us');
-SELECT lockfence.attach('part', 'attach:part-{region}-{id}', 'token');
-SELECT * FROM guards;
-SELECT target, kind, inherited FROM lockfence.fences
-WHERE target::text LIKE 'part%' ORDER BY target::text COLLATE "C";
-SELECT attrelid::regclass, attnum FROM pg_attribute
-WHERE attname = 'token' AND attrelid IN ('part'::regclass, 'part_us'::regclass) ORDER BY 1;
--- A partition made later has the row guard, always on.
-CREATE TABLE part_asia PARTITION OF part FOR VALUES IN ('asia');
-SELECT target, tgname, tgenabled FROM guards WHERE target = 'part_asia'::regclass;
-INSERT INTO part VALUES (1, 'asia', 'new');
-SET session_replication_role = replica;
-INSERT INTO part VALUES (1, 'asia', 'new');
-INSERT INTO part_asia VALUES (1, 'asia', 'new');
-RESET session_replication_role;
--- ... and so has one that comes by ATTACH PARTITION.
-CREATE TABLE part_africa (token lockfence.fence_token, region text NOT NULL, state text, id integer NOT NULL);
-ALTER TABLE part ATTACH PARTITION part_africa FOR VALUES IN ('africa');
-SELECT target, tgname, tgenabled FROM guards WHERE target = 'part_africa'::regclass;
+-- The column has to be fit on every table of the family: a partition or child
+-- may have a default of its own.
+CREATE FUNCTION lockfence._check_token_column(member regclass, token_column name)
+RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	attribute pg_attribute;
+BEGIN
+	SELECT * INTO attribute FROM pg_attribute
+	WHERE attrelid = member AND attname = token_column AND NOT attisdropped;
+	IF attribute.attnum < 0 OR attribute.atttypid NOT IN
+		('bigint'::regtype, 'lockfence.fence_token'::regtype) THEN
+		PERFORM lockfence._refuse_target(member,
+			format('Column "%s" is of type %s.', token_column,
+				format_type(attribute.atttypid, attribute.atttypmod)),
+			'A token column is of type lockfence.fence_token or bigint; name another one.');
+	END IF;
+	IF attribute.attgenerated <> '' THEN
+		PERFORM lockfence._refuse_target(member,
+			format('Column "%s" is a generated column, which is not yet computed when the fence decides.',
+				token_column),
+			'Name another token column.');
+	END IF;
+	IF attribute.attidentity <> '' OR attribute.atthasdef THEN
+		PERFORM lockfence._refuse_target(member,
+			format('Column "%s" has a default, which would present a token that nobody holds.', token_column),
+			'Drop the default, or name another token column.');
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION lockfence._check_token_column(regclass, name) IS
+'raises LF009 with the reason if a table''s column cannot hold its tokens';
 
--- Through the root and straight into a leaf, it is one fence.
-INSERT INTO part VALUES (1, 'eu', 'new'), (1, 'us', 'new');
-INSERT INTO part VALUES (1, 'eu', 'new', 10), (1, 'us', 'new', 10), (1, 'asia', 'new', 10), (1, 'africa', 'new', 10);
-UPDATE part SET state = 'stale', token = 9 WHERE region = 'eu';
-UPDATE part_eu_1 SET state = 'stale', token = 9;
-UPDATE part SET state = 'stale', token = 9 WHERE region = 'us';
-UPDATE part_us SET state = 'stale', token = 9;
-UPDATE part_africa SET state = 'stale', token = 9;
-UPDATE part_us SET state = 'inherited';
-UPDATE part SET state = 'inherited' WHERE region = 'us';
-UPDATE part SET state = 'inherited' WHERE region = 'africa';
-UPDATE part SET state = 'higher', token = 11;
-SELECT tableoid::regclass, * FROM part ORDER BY region;
-SELECT resource, token FROM lockfence.mark WHERE resource LIKE 'attach:part-%' ORDER BY resource;
-SELECT lockfence.resource_of('part_us', p) FROM part_us p;
--- A leaf is not detached alone.
-SELECT lockfence.detach('part_us');
-\echo :LAST_ERROR_SQLSTATE
-SELECT lockfence.detach('part_eu');
-SELECT lockfence.detach('part');
-SELECT * FROM guards;
-UPDATE part SET state = 'free';
--- A leaf may be fenced alone, with a column that it has, and then its parent cannot be.
-SELECT lockfence.attach('part_us');
-SELECT lockfence.attach('part_us', token_column => 'token');
-UPDATE part SET state = 'leaf' WHERE region = 'us';
-SELECT lockfence.attach('part');
-SELECT lockfence.detach('part_us');
+-- Adding the column rewrites nothing.
+CREATE FUNCTION lockfence._provide_token_column(target regclass, token_column name)
+RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	IF NOT EXISTS (SELECT FROM pg_attribute
+		WHERE attrelid = target AND attname = token_column AND NOT attisdropped) THEN
+		EXECUTE format('ALTER TABLE %s ADD COLUMN %I lockfence.fence_token', target, token_column);
+	END IF;
+	PERFORM lockfence._check_token_column(member, token_column) FROM lockfence._family(target);
+END
+$$;
+COMMENT ON FUNCTION lockfence._provide_token_column(regclass, name) IS
+'adds a token column to a table if it is missing; raises LF009 if what is there cannot be one';
 
--- A constant fence stands on every table of the family, for each statement fires its own target's guard.
-SELECT lockfence.attach('part', 'attach:constant');
-SELECT * FROM guards WHERE tgname = '~lockfence_statement';
-DELETE FROM part;
-DELETE FROM part_eu_1;
-DELETE FROM part_us;
-SELECT lockfence.detach('part');
-SELECT * FROM guards;
+CREATE FUNCTION lockfence._check_validator(validator regprocedure)
+RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	proc pg_proc;
+BEGIN
+	SELECT * INTO proc FROM pg_proc WHERE oid = validator;
+	IF proc.prokind <> 'f' OR proc.proretset OR proc.prorettype <> 'boolean'::regtype
+		OR proc.pronargs <> 2 OR proc.proargtypes[0] <> 'text'::regtype
+		OR proc.proargtypes[1] NOT IN ('lockfence.fence_token'::regtype, 'bigint'::regtype) THEN
+		RAISE EXCEPTION 'function % cannot be a validator', validator
+			USING ERRCODE = 'invalid_function_definition',
+				HINT = 'A validator is a function of (resource text, token lockfence.fence_token) that returns boolean.';
+	END IF;
+	IF NOT has_function_privilege(validator, 'EXECUTE') THEN
+		RAISE EXCEPTION 'permission denied for function %', validator
+			USING ERRCODE = 'insufficient_privilege';
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION lockfence._check_validator(regprocedure) IS
+'raises an error if a function cannot be a fence''s validator';
 
--- Inheritance: parents' triggers are not their children's, so each child has its own.
-CREATE TABLE parent (id integer PRIMARY KEY, note text);
-CREATE TABLE child (extra integer) INHERITS (parent);
-CREATE TABLE grandchild () INHERITS (child);
-CREATE TABLE other_parent (id integer);
-CREATE TABLE two_parents () INHERITS (parent, other_parent);
-SELECT lockfence.attach('parent');
-SELECT target, tgname, tgenabled FROM guards;
-INSERT INTO parent VALUES (1, 'new', 10);
-INSERT INTO grandchild VALUES (2, 'new', 20, 10);
-INSERT INTO two_parents VALUES (3, 'new', 10);
-UPDATE parent SET note = 'inherited' WHERE id = 2;
-UPDATE grandchild SET note = 'stale', fence = 9;
-UPDATE parent SET note = 'stale', fence = 9 WHERE id = 3;
-UPDATE parent SET note = 'equal', fence = 10;
-SELECT tableoid::regclass, * FROM parent ORDER BY id;
-SELECT lockfence.detach('parent');
-SELECT * FROM guards;
-UPDATE parent SET note = 'free';
+-- The settings as trigger arguments; those that are as by default are left out.
+CREATE FUNCTION lockfence._arguments(
+	resource text, token_column name, accept text, enforcement text, missing text, repeat text,
+	validator regprocedure)
+RETURNS text
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT string_agg(quote_literal(a.setting || '=' || a.value), ', ' ORDER BY a.place)
+	FROM (VALUES
+		(1, 'resource', resource),
+		(2, 'token_column', token_column::text),
+		(3, 'accept', nullif(accept, 'any')),
+		(4, 'enforcement', nullif(enforcement, 'fenced')),
+		(5, 'missing', nullif(missing, 'reject')),
+		(6, 'repeat', nullif(repeat, 'accept')),
+		(7, 'validator', (
+			SELECT format('%I.%I(pg_catalog.text,%s)', n.nspname, p.proname,
+				CASE WHEN p.proargtypes[1] = 'bigint'::regtype THEN 'pg_catalog.int8'
+					ELSE 'lockfence.fence_token' END)
+			FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+			WHERE p.oid = validator)),
+		(8, 'advisory_since', CASE enforcement WHEN 'advisory' THEN
+			to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') END)
+	) AS a (place, setting, value)
+	WHERE a.value IS NOT NULL
+$$;
+COMMENT ON FUNCTION lockfence._arguments(text, name, text, text, text, text, regprocedure) IS
+'a fence''s settings as the arguments of its triggers';
 
--- A temporary table is fenced like another, and only where no name of it shadows.
-CREATE TEMP TABLE big (id integer, fence bigint);
-SELECT lockfence.attach('pg_temp.big');
-UPDATE test_attach.big SET filler = 'not fenced' WHERE id = 2;
-INSERT INTO pg_temp.big VALUES (1, 10);
-\set VERBOSITY sqlstate
-UPDATE pg_temp.big SET fence = 9;
-\set VERBOSITY default
-DROP TABLE pg_temp.big;
+-- Creates what a table of the family lacks: parents come first, and the row
+-- trigger of a partitioned table is cloned to its partitions.
+CREATE FUNCTION lockfence._create_guards(member regclass, by_statement boolean, arguments text)
+RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	guard name;
+BEGIN
+	IF by_statement THEN
+		EXECUTE format('CREATE TRIGGER "~lockfence_statement" BEFORE INSERT OR UPDATE OR DELETE ON %s'
+			' FOR EACH STATEMENT EXECUTE FUNCTION lockfence.guard_statement(%s)', member, arguments);
+	ELSIF NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = member AND tgname = '~lockfence_row') THEN
+		EXECUTE format('CREATE TRIGGER "~lockfence_row" BEFORE INSERT OR UPDATE OR DELETE ON %s'
+			' FOR EACH ROW EXECUTE FUNCTION lockfence.guard_row(%s)', member, arguments);
+	END IF;
+	EXECUTE format('CREATE TRIGGER "~lockfence_truncate" BEFORE TRUNCATE ON %s'
+		' FOR EACH STATEMENT EXECUTE FUNCTION lockfence.guard_truncate(%s)', member, arguments);
+	FOR guard IN
+		SELECT tgname FROM pg_trigger
+		WHERE tgrelid = member AND tgname LIKE '~lockfence\_%' AND tgenabled <> 'A'
+	LOOP
+		EXECUTE format('ALTER TABLE ONLY %s ENABLE ALWAYS TRIGGER %I', member, guard);
+	END LOOP;
+END
+$$;
+COMMENT ON FUNCTION lockfence._create_guards(regclass, boolean, text) IS
+'creates the guards of one table and has them fire always';
 
-DROP SCHEMA test_attach CASCADE;
+CREATE FUNCTION lockfence.attach(
+	target regclass,
+	resource text DEFAULT NULL,
+	token_column name DEFAULT NULL,
+	accept text DEFAULT 'any',
+	enforcement text DEFAULT 'fenced',
+	missing text DEFAULT 'reject',
+	repeat text DEFAULT 'accept',
+	validator regprocedure DEFAULT NULL)
+RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	column_of_tokens name := coalesce(token_column, CASE WHEN resource IS NULL THEN 'fence' END);
+	by_statement boolean := false;
+	arguments text;
+BEGIN
+	IF target IS NULL THEN
+		RAISE EXCEPTION 'target must not be null' USING ERRCODE = 'null_value_not_allowed';
+	END IF;
+	PERFORM lockfence._check_word('accept', accept, ARRAY['any', 'presented']);
+	PERFORM lockfence._check_word('enforcement', enforcement, ARRAY['fenced', 'advisory']);
+	PERFORM lockfence._check_word('missing', missing, ARRAY['reject', 'allow']);
+	PERFORM lockfence._check_word('repeat', repeat, ARRAY['accept', 'reject']);
+	IF repeat = 'reject' AND missing = 'allow' THEN
+		RAISE EXCEPTION 'a single-use fence cannot let writes without a token pass'
+			USING ERRCODE = 'invalid_parameter_value',
+				HINT = 'Use missing => ''reject'' with repeat => ''reject''.';
+	END IF;
+
+	PERFORM lockfence._check_member(member) FROM lockfence._family(target);
+	EXECUTE format('LOCK TABLE %s IN %s MODE', target,
+		CASE WHEN column_of_tokens IS NULL THEN 'SHARE ROW EXCLUSIVE' ELSE 'ACCESS EXCLUSIVE' END);
+	PERFORM lockfence._check_member(member) FROM lockfence._family(target);
+
+	IF resource IS NULL THEN
+		IF (SELECT relpersistence FROM pg_class WHERE oid = target) = 'u' THEN
+			PERFORM lockfence._refuse_target(target,
+				'The marks of a row fence live in its rows, and an unlogged table is empty after a crash.',
+				'Make the table logged, or name a resource.');
+		END IF;
+		IF validator IS NOT NULL THEN
+			RAISE EXCEPTION 'a row fence cannot have a validator'
+				USING ERRCODE = 'invalid_parameter_value',
+					DETAIL = 'A validator is asked by the name of a lock, and a row has none.',
+					HINT = 'Name a resource.';
+		END IF;
+	ELSE
+		IF (SELECT relpersistence FROM pg_class WHERE oid = 'lockfence.mark'::regclass) <> 'p' THEN
+			PERFORM lockfence._refuse_target(target,
+				'lockfence.mark is unlogged: its marks would be gone after a crash.',
+				'Run ALTER TABLE lockfence.mark SET LOGGED.');
+		END IF;
+		PERFORM lockfence._check_placeholders(target, resource, column_of_tokens);
+		by_statement := column_of_tokens IS NULL
+			AND cardinality(lockfence.template_columns(resource)) = 0;
+	END IF;
+	IF by_statement AND EXISTS (SELECT FROM pg_inherits WHERE inhrelid = target) THEN
+		PERFORM lockfence._refuse_target(target,
+			'A statement on its parent table would not fire the statement trigger of a constant fence.',
+			'Fence the parent, or give the fence a token column.');
+	END IF;
+	IF validator IS NOT NULL THEN
+		PERFORM lockfence._check_validator(validator);
+	END IF;
+	IF column_of_tokens IS NOT NULL THEN
+		PERFORM lockfence._provide_token_column(target, column_of_tokens);
+	END IF;
+
+	arguments := lockfence._arguments(resource, column_of_tokens, accept, enforcement, missing,
+		repeat, validator);
+	PERFORM lockfence._create_guards(member, by_statement, arguments) FROM lockfence._family(target);
+END
+$$;
+COMMENT ON FUNCTION lockfence.attach(regclass, text, name, text, text, text, text, regprocedure) IS
+'fences a table with its partitions and children. resource null: every row is its own resource; with {column} placeholders: a named resource by row; without: one for the whole table. Changes metadata only. LF009 with the reason if the table cannot be fenced. Example: SELECT lockfence.attach(''batch'', ''settle:batch-{batch_id}'')';
+
+CREATE FUNCTION lockfence.detach(target regclass)
+RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	guard record;
+	dropped integer := 0;
+BEGIN
+	IF EXISTS (SELECT FROM pg_trigger
+		WHERE tgrelid = target AND tgname LIKE '~lockfence\_%' AND tgparentid <> 0) THEN
+		RAISE EXCEPTION 'table "%" is fenced as a partition', target
+			USING ERRCODE = 'wrong_object_type',
+				HINT = format('Use lockfence.detach(%L).', pg_partition_root(target));
+	END IF;
+	FOR guard IN
+		SELECT t.tgrelid::regclass AS member, t.tgname
+		FROM lockfence._family(target) f JOIN pg_trigger t ON t.tgrelid = f.member
+		WHERE t.tgname LIKE '~lockfence\_%' AND t.tgparentid = 0
+		ORDER BY f.depth, f.member, t.tgname
+	LOOP
+		EXECUTE format('DROP TRIGGER %I ON %s', guard.tgname, guard.member);
+		dropped := dropped + 1;
+	END LOOP;
+	IF dropped = 0 THEN
+		RAISE EXCEPTION 'table "%" is not fenced', target USING ERRCODE = 'undefined_object';
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION lockfence.detach(regclass) IS
+'takes the fence off a table, its partitions and children; the token column and the marks stay';
+
+CREATE FUNCTION lockfence.reconcile(target regclass)
+RETURNS bigint
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	token_column text;
+	named boolean;
+	found_mark record;
+	before bigint;
+	raised bigint := 0;
+BEGIN
+	SELECT f.token_column, f.resource IS NOT NULL INTO token_column, named
+	FROM lockfence.fences f WHERE f.target = reconcile.target;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION 'table "%" is not fenced', target
+			USING ERRCODE = 'object_not_in_prerequisite_state',
+				HINT = 'Fence it by lockfence.attach().';
+	END IF;
+	IF NOT named OR token_column IS NULL THEN
+		RETURN 0;
+	END IF;
+	FOR found_mark IN EXECUTE format(
+		'SELECT lockfence.resource_of(%L, t) AS resource, max(t.%I) AS token FROM %s t'
+		' WHERE t.%I > 0 GROUP BY 1 ORDER BY 1', target, token_column, target, token_column)
+	LOOP
+		before := lockfence._raise_mark(found_mark.resource, found_mark.token);
+		IF before IS NULL OR before < found_mark.token THEN
+			raised := raised + 1;
+		END IF;
+	END LOOP;
+	RETURN raised;
+END
+$$;
+COMMENT ON FUNCTION lockfence.reconcile(regclass) IS
+'raises the marks of a named fence to the highest token stored in the rows, after ATTACH PARTITION or a restore without the marks; returns how many went up. Reads the whole table';

@@ -1,196 +1,59 @@
--- present(), presented(), is_current(): what a transaction has shown, and when it is gone.
-\set SHOW_CONTEXT never
-SET client_min_messages = warning;
-CREATE SCHEMA test_present;
-SET search_path = test_present;
-CREATE VIEW presented AS SELECT * FROM lockfence.presented() ORDER BY resource NULLS FIRST;
-CREATE VIEW marks AS SELECT resource, token FROM lockfence.mark WHERE resource LIKE 'present:%' ORDER BY resource;
+-- ---------------------------------------------------------------- presenting
 
--- The first mark of a resource has none before it, a higher one returns the one before, an equal one itself.
-SELECT lockfence.present('present:a', 10);
-SELECT lockfence.present('present:a', 12);
-SELECT lockfence.present('present:a', 12);
--- A stale one is refused with all that its holder needs to know.
-SELECT lockfence.present('present:a', 11);
-\echo :LAST_ERROR_SQLSTATE
-SELECT * FROM marks;
+CREATE FUNCTION lockfence.present(token lockfence.fence_token)
+RETURNS void
+LANGUAGE c VOLATILE
+AS 'MODULE_PATHNAME', 'lockfence_present_ambient';
+COMMENT ON FUNCTION lockfence.present(lockfence.fence_token) IS
+'shows a token for whatever resource this transaction''s later writes touch; gone at its end, so alone in autocommit it has no effect. LF003 if it is no token';
 
--- Autocommit: gone with the statement, like SET LOCAL.
-SELECT lockfence.present(12);
-SELECT * FROM presented;
+CREATE FUNCTION lockfence.present(resource text, token lockfence.fence_token)
+RETURNS lockfence.fence_token
+LANGUAGE c VOLATILE
+AS 'MODULE_PATHNAME', 'lockfence_present';
+COMMENT ON FUNCTION lockfence.present(text, lockfence.fence_token) IS
+'shows a token for a resource: checks it, advances the mark, and holds the resource to the end of the transaction; returns the mark before (null: first). LF001 stale, LF003 no token, LF004 unknown epoch. Example: SELECT lockfence.present(''settle:batch-9921'', 281474976710698)';
 
--- inherited by the next client of a pooler: nothing outlives COMMIT or ROLLBACK
-BEGIN;
-SELECT lockfence.present(12);
-SELECT lockfence.present('present:a', 12);
-SELECT * FROM presented;
-COMMIT;
-SELECT * FROM presented;
-BEGIN;
-SELECT lockfence.present(12);
-SELECT lockfence.present('present:a', 12);
-ROLLBACK;
-SELECT * FROM presented;
+CREATE FUNCTION lockfence.presented()
+RETURNS TABLE (resource text, token lockfence.fence_token)
+LANGUAGE c VOLATILE ROWS 10
+AS 'MODULE_PATHNAME', 'lockfence_presented';
+COMMENT ON FUNCTION lockfence.presented() IS
+'what this transaction has presented: the token accepted for each resource, and the ambient token, whose resource is null';
 
--- ... nor AND CHAIN.
-BEGIN;
-SELECT lockfence.present(12);
-SELECT lockfence.present('present:a', 12);
-COMMIT AND CHAIN;
-SELECT * FROM presented;
-SELECT lockfence.present(12);
-ROLLBACK AND CHAIN;
-SELECT * FROM presented;
-COMMIT;
+CREATE FUNCTION lockfence.is_current(resource text, token lockfence.fence_token)
+RETURNS boolean
+LANGUAGE c VOLATILE
+AS 'MODULE_PATHNAME', 'lockfence_is_current';
+COMMENT ON FUNCTION lockfence.is_current(text, lockfence.fence_token) IS
+'is it worth going on? Whether the token would be accepted now, without any lock, so only as advice; also on a standby. LF003 if it is no token';
 
--- ... nor a transaction that an error ended.
-BEGIN;
-SELECT lockfence.present(12);
-SELECT lockfence.present('present:a', 12);
-SELECT 1/0;
-COMMIT;
-SELECT * FROM presented;
+CREATE FUNCTION lockfence._light_holders(resource text)
+RETURNS integer[]
+LANGUAGE c VOLATILE STRICT
+AS 'MODULE_PATHNAME', 'lockfence_light_holders';
+COMMENT ON FUNCTION lockfence._light_holders(text) IS
+'processes whose transactions hold a resource without a lock that pg_locks shows';
 
--- ... nor COMMIT and ROLLBACK inside a procedure.
-CREATE PROCEDURE two_transactions() LANGUAGE plpgsql AS $$
-BEGIN
-	PERFORM lockfence.present(20);
-	PERFORM lockfence.present('present:b', 20);
-	COMMIT;
-	RAISE INFO 'after COMMIT: %', (SELECT count(*) FROM lockfence.presented());
-	PERFORM lockfence.present(21);
-	PERFORM lockfence.present('present:b', 21);
-	ROLLBACK;
-	RAISE INFO 'after ROLLBACK: %', (SELECT count(*) FROM lockfence.presented());
-END
+-- 19526 is the class of lockfence's locks, see prepared_holds.
+CREATE FUNCTION lockfence.holders(resource text)
+RETURNS TABLE (pid integer)
+LANGUAGE sql VOLATILE STRICT ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT unnest(lockfence._light_holders(resource))
+	UNION
+	SELECT l.pid
+	FROM pg_database d
+		CROSS JOIN hashtextextended(resource COLLATE "C", d.oid::bigint) AS h
+		JOIN pg_locks l ON l.locktype = 'advisory' AND l.objsubid = 19526 AND l.database = d.oid
+			AND l.classid::bigint = (h >> 32) & 4294967295 AND l.objid::bigint = h & 4294967295
+	WHERE d.datname = current_database() AND l.granted AND l.mode = 'ShareLock'
 $$;
-CALL two_transactions();
-SELECT * FROM marks;
+COMMENT ON FUNCTION lockfence.holders(text) IS
+'processes whose transactions were accepted at the mark of a resource, and hold it to their end; null: a prepared transaction, see prepared_holds. Not those that raise the mark at this moment, or hold it by its row. Example: SELECT a.* FROM lockfence.holders(''settle:batch-9921'') h JOIN pg_stat_activity a USING (pid)';
 
--- A rolled-back first presentation lowers the mark again.
-BEGIN;
-SELECT lockfence.present('present:c', 30);
-SELECT * FROM marks;
-ROLLBACK;
-SELECT * FROM marks;
-
--- Savepoints: what a subtransaction presented ends when it is rolled back.
-BEGIN;
-SELECT lockfence.present(40);
-SAVEPOINT one;
-SELECT lockfence.present('present:d', 40);
-SAVEPOINT two;
-SELECT lockfence.present(41);
-SELECT lockfence.present('present:e', 41);
-SELECT * FROM presented;
-ROLLBACK TO two;
-SELECT * FROM presented;
--- ... and stays when it is released, until the one around it is rolled back.
-SAVEPOINT three;
-SELECT lockfence.present(42);
-SELECT lockfence.present('present:e', 42);
-RELEASE three;
-SELECT * FROM presented;
-ROLLBACK TO one;
-SELECT * FROM presented;
-ROLLBACK TO one;
-SELECT lockfence.present('present:d', 39);
-SELECT * FROM presented;
-COMMIT;
-SELECT * FROM marks;
-
--- A higher token in a savepoint: its rollback brings back the lower one, as token and as mark.
-BEGIN;
-SELECT lockfence.present('present:d', 40);
-SAVEPOINT one;
-SELECT lockfence.present('present:d', 45);
-ROLLBACK TO one;
-SELECT * FROM presented;
-SELECT lockfence.present('present:d', 41);
-SELECT * FROM presented;
-COMMIT;
-
--- A block with an exception handler is a subtransaction.
-DO $$
-BEGIN
-	PERFORM lockfence.present(50);
-	PERFORM lockfence.present('present:f', 50);
-	BEGIN
-		PERFORM lockfence.present(51);
-		PERFORM lockfence.present('present:f', 51);
-		PERFORM lockfence.present('present:g', 51);
-		PERFORM 1/0;
-	EXCEPTION WHEN division_by_zero THEN
-		RAISE INFO 'presented: %', (SELECT array_agg(p ORDER BY p) FROM lockfence.presented() p);
-	END;
-END
-$$;
-SELECT * FROM marks;
--- A refusal in such a block leaves what was presented before it.
-DO $$
-BEGIN
-	PERFORM lockfence.present('present:f', 52);
-	BEGIN
-		PERFORM lockfence.present('present:f', 49);
-	EXCEPTION WHEN SQLSTATE 'LF001' THEN
-		RAISE INFO '%: %', SQLERRM, (SELECT array_agg(p ORDER BY p) FROM lockfence.presented() p);
-	END;
-END
-$$;
-SELECT * FROM marks;
-
--- Many levels, each of which raises the mark, and the rollback of some.
-DO $$
-BEGIN
-	FOR n IN 1..200 LOOP
-		BEGIN
-			PERFORM lockfence.present('present:h', 100 + n);
-			IF n > 100 THEN
-				RAISE EXCEPTION 'away';
-			END IF;
-		EXCEPTION WHEN raise_exception THEN
-			NULL;
-		END;
-	END LOOP;
-	RAISE INFO 'presented: %', (SELECT array_agg(p) FROM lockfence.presented() p);
-END
-$$;
-SELECT * FROM marks;
-
--- Every resource of the transaction is listed, each once.
-BEGIN;
-SELECT count(lockfence.present('present:many-' || n, 7)) FROM generate_series(1, 100) n;
-SELECT count(lockfence.present('present:many-' || n, 8)) FROM generate_series(1, 100) n;
-SELECT count(*), count(DISTINCT resource), min(token), max(token) FROM lockfence.presented();
-SELECT count(*) FROM presented a, presented b WHERE a.resource = b.resource;
-ROLLBACK;
-
--- is_current(): lower, equal, higher, no mark. It presents nothing and moves nothing.
-SELECT t, lockfence.is_current('present:a', t) FROM unnest('{11,12,13}'::bigint[]) t;
-SELECT lockfence.is_current('present:none', 1);
-SELECT * FROM presented;
-SELECT * FROM marks WHERE resource IN ('present:a', 'present:none');
--- ... so it may be asked in a read-only transaction, where a new holder cannot present.
-BEGIN READ ONLY;
-SELECT lockfence.is_current('present:a', 13);
-SELECT lockfence.present('present:a', 12);
-SELECT lockfence.present('present:a', 13);
-ROLLBACK;
-
--- What cannot be a resource's name.
-SELECT lockfence.present(NULL, 1);
-SELECT lockfence.present('', 1);
-\echo :LAST_ERROR_SQLSTATE
-SELECT lockfence.present(repeat('x', 1025), 1);
-SELECT lockfence.present(repeat(U&'\20AC', 342), 1);
-SELECT lockfence.is_current('', 1);
-SELECT lockfence.is_current(NULL, 1);
--- The longest one is; case and blanks count; so does every character after the 63rd.
-BEGIN;
-SELECT lockfence.present(repeat('x', 1024), 1);
-SELECT lockfence.present(repeat('x', 1023) || 'y', 2);
-SELECT lockfence.present('Present:A', 1), lockfence.present('present:a ', 1);
-SELECT count(*) FROM lockfence.presented();
-ROLLBACK;
-
-DROP SCHEMA test_present CASCADE;
+REVOKE ALL ON FUNCTION
+	lockfence.present(lockfence.fence_token),
+	lockfence.present(text, lockfence.fence_token)
+FROM PUBLIC;

@@ -1,298 +1,555 @@
--- verify(): what is wrong with the extension's own objects, its privileges and
--- the settings of the database.  Each change is made in a transaction, found,
--- mended as printed, and rolled back.
-\set SHOW_CONTEXT never
-\pset format unaligned
-\pset tuples_only on
-SET client_min_messages = warning;
-CREATE SCHEMA test_verify_database;
-SET search_path = test_verify_database;
+-- The database as a whole.
 
--- What the cluster had before is not ours to test.
-CREATE VIEW everything AS
-SELECT v.target, v.severity, v.code, v.problem, v.remedy, v.place
-FROM lockfence.verify() WITH ORDINALITY AS v (target, severity, code, problem, remedy, place)
-WHERE v.target IS NULL OR v.target IN (SELECT oid FROM pg_class WHERE relnamespace = 'lockfence'::regnamespace);
-CREATE TABLE before AS TABLE everything;
-CREATE VIEW found AS
-SELECT target, severity, code, problem, remedy FROM everything
-WHERE problem NOT IN (SELECT problem FROM before) ORDER BY place;
+CREATE FUNCTION lockfence._own_class(class_name name)
+RETURNS SETOF pg_class
+LANGUAGE sql STABLE ROWS 1
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT * FROM pg_class WHERE relnamespace = 'lockfence'::regnamespace AND relname = class_name
+$$;
+COMMENT ON FUNCTION lockfence._own_class(name) IS
+'the catalog row of a relation of the extension, if it exists';
 
--- What \gexec does, for what it would not print alike everywhere.
-CREATE PROCEDURE mend() LANGUAGE plpgsql AS $$
+CREATE FUNCTION lockfence._verify_mark_storage()
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT NULL::regclass, 'warning', 'mark_missing',
+		format('lockfence.%s does not exist: every write to a fenced table is refused.', n.name),
+		'-- Drop and create the extension, attach the tables again and raise the marks, or restore a backup.'
+	FROM (VALUES ('mark'), ('state'), ('admin_log')) AS n (name)
+	WHERE NOT EXISTS (SELECT FROM lockfence._own_class(n.name))
+	UNION ALL
+	SELECT c.oid, 'error', 'mark_unlogged',
+		format('%s is not logged: a crash empties it, and stale tokens pass.', c.oid::regclass),
+		format('ALTER TABLE %s SET LOGGED;', c.oid::regclass)
+	FROM (VALUES ('mark'), ('state')) AS n (name) CROSS JOIN LATERAL lockfence._own_class(n.name) c
+	WHERE c.relpersistence <> 'p'
+	UNION ALL
+	SELECT c.oid, 'warning', 'mark_row_security',
+		format('%s is under row-level security, which can hide rows from dumps and administration.', c.oid::regclass),
+		format('ALTER TABLE %s DISABLE ROW LEVEL SECURITY, NO FORCE ROW LEVEL SECURITY;', c.oid::regclass)
+	FROM (VALUES ('mark'), ('state'), ('admin_log')) AS n (name) CROSS JOIN LATERAL lockfence._own_class(n.name) c
+	WHERE c.relrowsecurity OR c.relforcerowsecurity
+	UNION ALL
+	SELECT c.oid, 'error', 'mark_columns',
+		format('%s does not have the columns that the extension made: what the fence reads there is undefined.',
+			c.oid::regclass),
+		format('-- Restore the database, or drop and create the extension: it had (%s).', n.columns)
+	FROM (VALUES
+		('mark', 3, 'token lockfence.fence_token, advanced_at timestamp with time zone, resource text'),
+		('state', 2, 'name text, value bigint')) AS n (name, number, columns)
+		CROSS JOIN LATERAL lockfence._own_class(n.name) c
+	WHERE n.columns IS DISTINCT FROM (
+		SELECT string_agg(format('%s %s', attname, format_type(atttypid, atttypmod)), ', ' ORDER BY attnum)
+		FROM pg_attribute WHERE attrelid = c.oid AND attnum BETWEEN 1 AND n.number)
+	UNION ALL
+	SELECT c.oid, 'warning', 'mark_columns',
+		format('%s has a column "%s" that the fence does not know and leaves null.', c.oid::regclass, a.attname),
+		format('ALTER TABLE %s DROP COLUMN %I;', c.oid::regclass, a.attname)
+	FROM (VALUES ('mark', 3), ('state', 2)) AS n (name, number)
+		CROSS JOIN LATERAL lockfence._own_class(n.name) c JOIN pg_attribute a ON a.attrelid = c.oid
+	WHERE a.attnum > n.number AND NOT a.attisdropped
+$$;
+COMMENT ON FUNCTION lockfence._verify_mark_storage() IS
+'findings of verify(): tables of marks that are not as the extension made them';
+
+-- What the index is like decides what mends it.
+CREATE FUNCTION lockfence._verify_mark_key()
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT c.oid, 'error', 'mark_key', format('lockfence.mark_pkey %s: a mark could be missed, and stale tokens pass.',
+		p.problem),
+		CASE
+			WHEN p.remedy <> '' THEN p.remedy
+			ELSE concat(
+				(SELECT format(E'ALTER TABLE lockfence.mark DROP CONSTRAINT %I;\n', conname)
+					FROM pg_constraint WHERE conrelid = c.oid AND contype = 'p'),
+				CASE WHEN i.indexrelid IS NOT NULL AND NOT i.indisprimary
+					THEN E'DROP INDEX IF EXISTS lockfence.mark_pkey;\n' END,
+				'ALTER TABLE lockfence.mark ADD CONSTRAINT mark_pkey PRIMARY KEY (resource);')
+		END
+	FROM lockfence._own_class('mark') c
+		LEFT JOIN lockfence._own_class('mark_pkey') k ON true
+		LEFT JOIN pg_index i ON i.indexrelid = k.oid AND i.indrelid = c.oid
+		LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'resource' AND NOT a.attisdropped
+		CROSS JOIN LATERAL (
+			SELECT CASE
+				WHEN i.indexrelid IS NULL THEN 'is not an index of lockfence.mark'
+				WHEN a.attcollation <> '"C"'::regcollation OR i.indcollation[0] <> '"C"'::regcollation
+					THEN 'is not sorted by COLLATE "C"'
+				WHEN i.indkey::text <> a.attnum::text OR NOT i.indisunique OR i.indpred IS NOT NULL OR NOT i.indisprimary
+					THEN 'is not the primary key on resource'
+				WHEN NOT (i.indisvalid AND i.indisready AND i.indislive) THEN 'is not valid'
+			END, CASE
+				WHEN a.attcollation <> '"C"'::regcollation
+					THEN 'ALTER TABLE lockfence.mark ALTER COLUMN resource TYPE text COLLATE "C";'
+				WHEN i.indisprimary AND NOT (i.indisvalid AND i.indisready AND i.indislive)
+					THEN 'REINDEX INDEX lockfence.mark_pkey;'
+				ELSE ''
+			END
+		) AS p (problem, remedy)
+	WHERE p.problem IS NOT NULL
+$$;
+COMMENT ON FUNCTION lockfence._verify_mark_key() IS
+'findings of verify(): the index by which marks are found';
+
+CREATE FUNCTION lockfence._verify_mark_hash()
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 1
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT c.oid::regclass, 'info', 'mark_hash',
+		format('lockfence.mark_hash %s: marks that are not cached are found more slowly, by the primary key.', p.problem),
+		CASE WHEN i.indexrelid IS NULL THEN '' ELSE E'DROP INDEX lockfence.mark_hash;\n' END
+			|| 'CREATE INDEX mark_hash ON lockfence.mark USING hash (resource);'
+	FROM lockfence._own_class('mark') c
+		LEFT JOIN lockfence._own_class('mark_hash') k ON true
+		LEFT JOIN pg_index i ON i.indexrelid = k.oid AND i.indrelid = c.oid
+		LEFT JOIN pg_am m ON m.oid = k.relam
+		LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'resource' AND NOT a.attisdropped
+		CROSS JOIN LATERAL (
+			SELECT CASE
+				WHEN i.indexrelid IS NULL THEN 'is not an index of lockfence.mark'
+				WHEN m.amname <> 'hash' OR i.indkey::text <> a.attnum::text OR i.indpred IS NOT NULL
+					THEN 'is not a hash index on resource'
+				WHEN NOT (i.indisvalid AND i.indisready AND i.indislive) THEN 'is not valid'
+			END
+		) AS p (problem)
+	WHERE p.problem IS NOT NULL
+$$;
+COMMENT ON FUNCTION lockfence._verify_mark_hash() IS
+'findings of verify(): the index that makes reading a mark quicker';
+
+CREATE FUNCTION lockfence._verify_mark_guards()
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT c.oid, 'error', 'mark_guard',
+		format('Trigger "%s" of %s %s', g.name, c.oid::regclass, CASE
+			WHEN t.oid IS NULL THEN 'is missing'
+			WHEN NOT a.is_as_made THEN 'is not as the extension made it'
+			ELSE 'does not fire always' END)
+			|| CASE g.name
+				WHEN '~lockfence_state' THEN ': sessions do not notice a new epoch.'
+				WHEN '~lockfence_merge' THEN ': a restore could lower the epoch or the floor.'
+				ELSE ': a restore or a superuser''s DML could lower marks.' END,
+		CASE WHEN t.oid IS NOT NULL AND NOT a.is_as_made
+				THEN format(E'DROP TRIGGER %I ON %s;\n', g.name, c.oid::regclass) ELSE '' END
+			|| CASE WHEN t.oid IS NULL OR NOT a.is_as_made
+				THEN format(E'CREATE TRIGGER %I %s ON %s FOR EACH %s EXECUTE FUNCTION %s;\n',
+					g.name, g.events, c.oid::regclass, g.level, g.function) ELSE '' END
+			|| format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I;', c.oid::regclass, g.name)
+	FROM (VALUES
+		('mark', '~lockfence_mark', 31, 'lockfence.guard_mark()'::regprocedure, 'BEFORE INSERT OR UPDATE OR DELETE', 'ROW'),
+		('mark', '~lockfence_marks', 34, 'lockfence.guard_marks()', 'BEFORE TRUNCATE', 'STATEMENT'),
+		('state', '~lockfence_merge', 7, 'lockfence.merge_state()', 'BEFORE INSERT', 'ROW'),
+		('state', '~lockfence_state', 29, 'lockfence.state_changed()', 'AFTER INSERT OR UPDATE OR DELETE', 'ROW')
+	) AS g (table_name, name, type, function, events, level)
+		CROSS JOIN LATERAL lockfence._own_class(g.table_name) c
+		LEFT JOIN pg_trigger t ON t.tgrelid = c.oid AND t.tgname = g.name
+		CROSS JOIN LATERAL (
+			SELECT t.tgtype = g.type AND t.tgfoid = g.function AND t.tgattr::text = '' AND t.tgqual IS NULL
+		) AS a (is_as_made)
+	WHERE t.oid IS NULL OR NOT a.is_as_made OR t.tgenabled <> 'A'
+$$;
+COMMENT ON FUNCTION lockfence._verify_mark_guards() IS
+'findings of verify(): the triggers of the tables of marks';
+
+CREATE FUNCTION lockfence._verify_mark_privileges()
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT g.class, 'warning', 'mark_writable',
+		format('%s has %s on %s, which the fence alone should write.',
+			lockfence._grantee(g.grantee), string_agg(g.privilege, ', ' ORDER BY g.privilege), g.class),
+		format('REVOKE %s ON %s FROM %s;', string_agg(g.privilege, ', ' ORDER BY g.privilege), g.class,
+			lockfence._grantee(g.grantee))
+	FROM (
+		SELECT c.oid::regclass, c.relowner, a.grantee, a.privilege_type
+		FROM pg_class c CROSS JOIN aclexplode(c.relacl) AS a
+		WHERE c.relnamespace = 'lockfence'::regnamespace
+		UNION
+		SELECT c.oid::regclass, c.relowner, a.grantee, format('%s (%I)', a.privilege_type, t.attname)
+		FROM pg_class c JOIN pg_attribute t ON t.attrelid = c.oid CROSS JOIN aclexplode(t.attacl) AS a
+		WHERE c.relnamespace = 'lockfence'::regnamespace
+	) AS g (class, owner, grantee, privilege)
+	WHERE split_part(g.privilege, ' ', 1) IN ('INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER', 'REFERENCES')
+		AND lockfence._is_outsider(g.grantee, g.owner)
+	GROUP BY g.class, g.grantee
+	UNION ALL
+	SELECT NULL, 'warning', 'mark_writable',
+		format('"%s" is a member of pg_write_all_data and can write to the tables of marks.',
+			pg_get_userbyid(m.member)),
+		format('REVOKE pg_write_all_data FROM %I%s;', pg_get_userbyid(m.member),
+			CASE WHEN current_setting('server_version_num')::integer >= 160000
+				THEN format(' GRANTED BY %I', pg_get_userbyid(m.grantor)) END)
+	FROM pg_auth_members m JOIN pg_roles w ON w.oid = m.roleid AND w.rolname = 'pg_write_all_data'
+	WHERE lockfence._is_outsider(m.member, 0)
+$$;
+COMMENT ON FUNCTION lockfence._verify_mark_privileges() IS
+'findings of verify(): who can write marks by hand';
+
+CREATE FUNCTION lockfence._verify_schema()
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT NULL::regclass, 'warning', 'schema_owner',
+		format('Schema lockfence is owned by "%s", who can drop the fence''s objects and plant others.',
+			pg_get_userbyid(n.nspowner)),
+		format('ALTER SCHEMA lockfence OWNER TO %I;', lockfence._superuser())
+	FROM pg_namespace n
+	WHERE n.nspname = 'lockfence' AND EXISTS (
+		SELECT FROM pg_roles WHERE oid = n.nspowner AND NOT rolsuper)
+	UNION ALL
+	SELECT NULL, 'warning', 'schema_writable',
+		format('%s may create objects in schema lockfence, where they can pass for the fence''s own.',
+			lockfence._grantee(a.grantee)),
+		format('REVOKE CREATE ON SCHEMA lockfence FROM %s;', lockfence._grantee(a.grantee))
+	FROM pg_namespace n CROSS JOIN aclexplode(n.nspacl) AS a
+	WHERE n.nspname = 'lockfence' AND a.privilege_type = 'CREATE' AND lockfence._is_outsider(a.grantee, n.nspowner)
+	UNION ALL
+	SELECT NULL, 'warning', 'schema_stranger',
+		format('%s %s is in schema lockfence and belongs to no extension: calls meant for the fence can reach it.',
+			s.kind, s.name),
+		format('DROP %s %s;', upper(s.kind), s.name)
+	FROM (
+		SELECT p.tableoid, p.oid, 'routine', p.oid::regprocedure::text FROM pg_proc p
+		WHERE p.pronamespace = 'lockfence'::regnamespace
+		UNION ALL
+		SELECT c.tableoid, c.oid, CASE c.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view'
+			WHEN 'S' THEN 'sequence' WHEN 'f' THEN 'foreign table' ELSE 'table' END, c.oid::regclass::text
+		FROM pg_class c
+		WHERE c.relnamespace = 'lockfence'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'S', 'f')
+	) AS s (catalog, id, kind, name)
+	WHERE NOT EXISTS (
+		SELECT FROM pg_depend d
+		WHERE d.classid = s.catalog AND d.objid = s.id AND d.objsubid = 0 AND d.deptype IN ('e', 'a', 'i'))
+$$;
+COMMENT ON FUNCTION lockfence._verify_schema() IS
+'findings of verify(): who owns, and what is in, the extension''s schema';
+
+CREATE FUNCTION lockfence._verify_functions()
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH own AS MATERIALIZED (
+		SELECT p.oid::regprocedure AS routine, p.*
+		FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
+			JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
+		WHERE e.extname = 'lockfence'
+	)
+	SELECT NULL::regclass, 'warning', c.code, format('PUBLIC may execute %s: %s', o.routine, c.problem),
+		format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC;', o.routine)
+	FROM own o JOIN (VALUES
+			('present_is_public', 'any role can raise any mark, and so lock every holder out.', ARRAY[
+				'present', 'guarded_update', 'guarded_delete', 'guard_row', 'guard_statement', 'guard_truncate']),
+			('admin_is_public', 'any role can move marks.', ARRAY[
+				'raise_mark', 'reset_mark', 'set_epoch', 'reset_floor', 'reopen', 'prune', 'reconcile', 'guard_mark',
+				'guard_marks', 'merge_state', 'state_changed', '_raise_mark', '_reset_mark', '_fold_mark',
+				'_record_timeline', '_log', '_set_state'])
+		) AS c (code, problem, names) ON o.proname = ANY (c.names)
+	WHERE EXISTS (
+		SELECT FROM aclexplode(coalesce(o.proacl, acldefault('f', o.proowner))) AS a
+		WHERE a.grantee = 0 AND a.privilege_type = 'EXECUTE')
+	UNION ALL
+	SELECT NULL, 'error', 'guard_function',
+		format('%s is not the function that the extension made: the guards do something else.', o.routine),
+		format(E'CREATE OR REPLACE FUNCTION %s RETURNS trigger LANGUAGE c AS ''$libdir/lockfence'', ''lockfence_%s'';',
+			o.routine, o.proname)
+	FROM own o
+	WHERE o.proname IN ('guard_row', 'guard_statement', 'guard_truncate', 'guard_mark', 'guard_marks', 'state_changed')
+		AND (o.prolang <> (SELECT oid FROM pg_language WHERE lanname = 'c')
+			OR o.prosrc <> 'lockfence_' || o.proname)
+	UNION ALL
+	SELECT NULL, 'warning', 'function_owner',
+		format('%s is owned by "%s", who can replace it.', o.routine, pg_get_userbyid(o.proowner)),
+		format('ALTER FUNCTION %s OWNER TO %I;', o.routine, lockfence._superuser())
+	FROM own o JOIN pg_roles r ON r.oid = o.proowner
+	WHERE NOT r.rolsuper
+$$;
+COMMENT ON FUNCTION lockfence._verify_functions() IS
+'findings of verify(): functions of the extension that others can call or have changed';
+
+CREATE FUNCTION lockfence._verify_token_type()
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT NULL::regclass, v.severity, 'token_type', format('Domain lockfence.fence_token %s', v.problem), v.remedy
+	FROM pg_type t CROSS JOIN LATERAL (
+		SELECT 'error', 'has a default: every INSERT without a token presents it.',
+			'ALTER DOMAIN lockfence.fence_token DROP DEFAULT;'
+		WHERE t.typdefault IS NOT NULL
+		UNION ALL
+		SELECT 'warning', 'is NOT NULL: writes without a token can fail for the wrong reason.',
+			'ALTER DOMAIN lockfence.fence_token DROP NOT NULL;'
+		WHERE t.typnotnull
+		UNION ALL
+		SELECT 'warning', format('has constraint "%s": adding a token column rewrites the table.', conname),
+			format('ALTER DOMAIN lockfence.fence_token DROP CONSTRAINT %I;', conname)
+		FROM pg_constraint WHERE contypid = t.oid AND contype = 'c'
+	) AS v (severity, problem, remedy)
+	WHERE t.typnamespace = 'lockfence'::regnamespace AND t.typname = 'fence_token'
+$$;
+COMMENT ON FUNCTION lockfence._verify_token_type() IS
+'findings of verify(): changes of the domain of tokens';
+
+-- pg_parameter_acl exists from PostgreSQL 15.
+CREATE FUNCTION lockfence._verify_parameter_grants()
+RETURNS SETOF lockfence._finding
+LANGUAGE plpgsql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	IF to_regclass('pg_parameter_acl') IS NULL THEN
+		RETURN;
+	END IF;
+	RETURN QUERY EXECUTE $query$
+		SELECT NULL::regclass, 'warning', s.code,
+			format('%s has %s on parameter %s: %s',
+				lockfence._grantee(a.grantee), a.privilege_type, p.parname, s.problem),
+			format('REVOKE %s ON PARAMETER %s FROM %s;', a.privilege_type, p.parname, lockfence._grantee(a.grantee))
+		FROM pg_parameter_acl p CROSS JOIN aclexplode(p.paracl) AS a
+			JOIN (VALUES
+				('session_replication_role', 'replica_role_grant', 'it can keep triggers that are not ALWAYS from firing.'),
+				('lockfence.bypass', 'bypass_grant', 'it can write past every fence.'),
+				('lockfence.preempt', 'preempt_grant', 'it can end other roles'' transactions.'),
+				('lockfence.validator', 'validator_grant', 'it can raise marks to tokens that nobody was asked about.')
+			) AS s (name, code, problem) ON s.name = p.parname
+		WHERE lockfence._is_outsider(a.grantee, 10)
+	$query$;
+END
+$$;
+COMMENT ON FUNCTION lockfence._verify_parameter_grants() IS
+'findings of verify(): roles that may set what switches guards off';
+
+CREATE FUNCTION lockfence._switched_off(config text[])
+RETURNS TABLE (setting text, code text, severity text, problem text)
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT c.name, v.code, v.severity, v.problem
+	FROM (
+		SELECT lower(split_part(s.setting, '=', 1)), lower(substr(s.setting, strpos(s.setting, '=') + 1))
+		FROM unnest(config) AS s (setting)
+	) AS c (name, value) JOIN (VALUES
+		('session_replication_role', 'replica_role', 'warning', 'only triggers that fire always do'),
+		('lockfence.bypass', 'bypass', 'error', 'no fence decides')
+	) AS v (name, code, severity, problem) ON v.name = c.name
+	WHERE CASE c.name WHEN 'session_replication_role' THEN c.value = 'replica'
+		ELSE c.value !~ '^(of|off|f|fa|fal|fals|false|n|no|0)$' END
+$$;
+COMMENT ON FUNCTION lockfence._switched_off(text[]) IS
+'the settings of a role, database or function that switch guards off';
+
+CREATE FUNCTION lockfence._verify_settings()
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT NULL::regclass, o.severity, o.code || '_setting',
+		format('%s is set %s: there %s.', o.setting, w.place, o.problem),
+		format('ALTER %s RESET %s;', w.object, o.setting)
+	FROM pg_db_role_setting s
+		LEFT JOIN pg_database d ON d.oid = s.setdatabase
+		CROSS JOIN LATERAL lockfence._switched_off(s.setconfig) o
+		CROSS JOIN LATERAL (
+			SELECT concat_ws(' ', 'for',
+					CASE s.setrole WHEN 0 THEN 'every role' ELSE format('role "%s"', pg_get_userbyid(s.setrole)) END,
+					'in database "' || d.datname || '"'),
+				CASE
+					WHEN s.setrole = 0 THEN coalesce('DATABASE ' || quote_ident(d.datname), 'ROLE ALL')
+					WHEN d.oid IS NULL THEN format('ROLE %I', pg_get_userbyid(s.setrole))
+					ELSE format('ROLE %I IN DATABASE %I', pg_get_userbyid(s.setrole), d.datname) END
+		) AS w (place, object)
+	WHERE s.setdatabase = 0 OR d.datname = current_database()
+	UNION ALL
+	SELECT NULL, o.severity, o.code || '_in_function',
+		format('%s is set by %s: while it runs, %s.', o.setting, p.oid::regprocedure, o.problem),
+		format('ALTER ROUTINE %s RESET %s;', p.oid::regprocedure, o.setting)
+	FROM pg_proc p CROSS JOIN LATERAL lockfence._switched_off(p.proconfig) o
+	WHERE p.proconfig IS NOT NULL
+	UNION ALL
+	SELECT NULL, 'error', 'bypass_is_on',
+		'lockfence.bypass is on in this session: no fence decides.',
+		CASE WHEN 'configuration file' = (SELECT source FROM pg_settings WHERE name = 'lockfence.bypass')
+			THEN E'ALTER SYSTEM SET lockfence.bypass = off;\nSELECT pg_reload_conf();'
+			ELSE 'SET lockfence.bypass = off;' END
+	FROM lockfence._switched_off(ARRAY['lockfence.bypass=' || nullif(current_setting('lockfence.bypass', true), '')])
+$$;
+COMMENT ON FUNCTION lockfence._verify_settings() IS
+'findings of verify(): settings in force that switch guards off';
+
+CREATE FUNCTION lockfence._verify_gate()
+RETURNS SETOF lockfence._finding
+LANGUAGE plpgsql STABLE ROWS 2
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	IF to_regclass('lockfence.state') IS NULL THEN
+		RETURN;
+	END IF;
+	RETURN QUERY
+	WITH gate AS MATERIALIZED (
+		SELECT *, format('The database went from timeline %s to %s (%s)', recorded_timeline, timeline,
+			concat_ws(': ', event, nullif(reason, ''))) AS change,
+			'ask the lock service for the highest token it has issued, and call lockfence.reopen() with a higher one and a reason.' AS act
+		FROM lockfence.gate()
+	)
+	SELECT NULL::regclass, 'warning', 'sealed', change || ', and every write to a fenced table is refused.',
+		'-- To go on, ' || act
+	FROM gate WHERE state = 'sealed'
+	UNION ALL
+	SELECT NULL, 'warning', 'timeline_changed', change || ': marks may have gone back, and the next write goes on.',
+		'-- Unless no acknowledged commit was lost, ' || act
+	FROM gate WHERE state = 'changed' AND event <> 'other system'
+	UNION ALL
+	SELECT NULL, 'info', 'timeline_changed',
+		'The timeline on record is another cluster''s, as after pg_upgrade. The next write puts this one''s on record.',
+		'SELECT lockfence._record_timeline();'
+	FROM gate WHERE state = 'changed' AND event = 'other system'
+	UNION ALL
+	SELECT NULL, 'warning', 'timeline_unknown',
+		'No timeline is on record: that the database goes back in time would not be noticed.',
+		'SELECT lockfence._record_timeline();'
+	FROM gate WHERE state = 'off'
+	UNION ALL
+	SELECT NULL, 'info', 'timeline_ignored',
+		format('lockfence.on_timeline_change is %s: a database that goes back in time lets outdated holders in.', s.setting),
+		E'ALTER SYSTEM RESET lockfence.on_timeline_change;\nSELECT pg_reload_conf();'
+	FROM gate, current_setting('lockfence.on_timeline_change') AS s (setting)
+	WHERE s.setting IN ('warn', 'ignore');
+END
+$$;
+COMMENT ON FUNCTION lockfence._verify_gate() IS
+'findings of verify(): the database''s history went back, or would not be noticed to';
+
+CREATE FUNCTION lockfence._verify_statistics()
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 1
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT NULL::regclass, 'info', 'statistics_unavailable',
+		'There is no shared memory for statistics: refusals leave no trace but the server''s log.',
+		E'-- Preload the library: add it to this setting, and restart the server.\nSHOW shared_preload_libraries;'
+	FROM lockfence.stats_info() i
+	WHERE NOT i.available
+$$;
+COMMENT ON FUNCTION lockfence._verify_statistics() IS
+'findings of verify(): nothing is counted';
+
+CREATE FUNCTION lockfence._verify_tables(tables regclass[])
+RETURNS SETOF lockfence._finding
+LANGUAGE plpgsql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
 DECLARE
-	remedy text;
+	relatives regclass[] := ARRAY(SELECT lockfence._relatives(tables));
+	all_guards lockfence._guard[] := ARRAY(SELECT g FROM lockfence._guards(relatives) g);
+	members lockfence._member[] := ARRAY(
+		SELECT m FROM lockfence._members(relatives, all_guards) m WHERE m.member = ANY (tables));
+	guards lockfence._guard[] := ARRAY(SELECT g FROM unnest(all_guards) g WHERE g.member = ANY (tables));
 BEGIN
-	FOR remedy IN SELECT f.remedy FROM found f LOOP
-		EXECUTE remedy;
-	END LOOP;
+	RETURN QUERY
+	SELECT f.target, f.severity, f.code, f.problem, f.remedy
+	FROM (
+		SELECT 1, v.* FROM lockfence._verify_kin(members) v
+		UNION ALL SELECT 2, v.* FROM lockfence._verify_neighbours(members, guards) v
+		UNION ALL SELECT 3, v.* FROM lockfence._verify_token_column(members) v
+		UNION ALL SELECT 4, v.* FROM lockfence._verify_placeholders(members) v
+		UNION ALL SELECT 5, v.* FROM lockfence._verify_validator(members) v
+		UNION ALL SELECT 6, v.* FROM lockfence._verify_unfenced(members) v
+		UNION ALL SELECT 7, v.* FROM lockfence._verify_guard_names(members, guards) v
+		UNION ALL SELECT 8, v.* FROM lockfence._verify_guard_contents(members, guards) v
+		UNION ALL SELECT 9, v.* FROM lockfence._verify_guard_states(members, guards) v
+		UNION ALL SELECT 10, v.* FROM lockfence._verify_choices(members) v
+		UNION ALL SELECT 11, v.* FROM lockfence._verify_owners(members) v
+		UNION ALL SELECT 12, v.* FROM lockfence._verify_marks(members) v
+	) AS f (subject, target, severity, code, problem, remedy)
+	ORDER BY f.subject, array_position(tables, f.target), f.code, f.problem;
 END
 $$;
+COMMENT ON FUNCTION lockfence._verify_tables(regclass[]) IS
+'findings of verify() about tables, in an order in which the remedies can be run';
 
--- mark_unlogged, mark_row_security
-BEGIN;
-ALTER TABLE lockfence.mark SET UNLOGGED;
-ALTER TABLE lockfence.state SET UNLOGGED;
-ALTER TABLE lockfence.mark ENABLE ROW LEVEL SECURITY;
-ALTER TABLE lockfence.admin_log FORCE ROW LEVEL SECURITY;
-SELECT * FROM found;
-SELECT remedy FROM found \gexec
-SELECT * FROM found;
-ROLLBACK;
-
--- mark_key: gone, with the marks that the fence then cannot find
-BEGIN;
-ALTER TABLE lockfence.mark DROP CONSTRAINT mark_pkey;
-SELECT * FROM found;
-SELECT remedy FROM found \gexec
-SELECT * FROM found;
-ROLLBACK;
-
--- mark_key: another collation, which a new C library can sort anew
-BEGIN;
-ALTER TABLE lockfence.mark ALTER COLUMN resource TYPE text COLLATE pg_catalog."default";
-SELECT * FROM found;
-SELECT remedy FROM found \gexec
-SELECT * FROM found;
-ROLLBACK;
-
--- mark_key: of that name, but not a key; on other columns; not valid; of another table
-BEGIN;
-ALTER TABLE lockfence.mark DROP CONSTRAINT mark_pkey;
-CREATE INDEX mark_pkey ON lockfence.mark (resource COLLATE "POSIX");
-SELECT * FROM found;
-SELECT remedy FROM found \gexec
-SELECT * FROM found;
-ALTER TABLE lockfence.mark DROP CONSTRAINT mark_pkey;
-ALTER TABLE lockfence.mark ADD CONSTRAINT mark_pkey PRIMARY KEY (resource, token);
-SELECT * FROM found;
-SELECT remedy FROM found \gexec
-SELECT * FROM found;
-UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'lockfence.mark_pkey'::regclass;
-SELECT * FROM found;
-SELECT remedy FROM found \gexec
-SELECT * FROM found;
-ALTER INDEX lockfence.mark_pkey RENAME TO other_pkey;
-SELECT * FROM found;
-SELECT remedy FROM found \gexec
-SELECT * FROM found;
-ROLLBACK;
-
--- mark_hash: gone; of that name, but no hash index, or on other columns, or of some marks; not valid
-BEGIN;
-DROP INDEX lockfence.mark_hash;
-SELECT * FROM found;
-CALL mend();
-SELECT * FROM found;
-DROP INDEX lockfence.mark_hash;
-CREATE INDEX mark_hash ON lockfence.mark (resource);
-SELECT * FROM found;
-CALL mend();
-SELECT * FROM found;
-DROP INDEX lockfence.mark_hash;
-CREATE INDEX mark_hash ON lockfence.mark USING hash (token);
-SELECT problem FROM found;
-DROP INDEX lockfence.mark_hash;
-CREATE INDEX mark_hash ON lockfence.mark USING hash (resource) WHERE token > 5;
-SELECT problem FROM found;
-CALL mend();
-SELECT * FROM found;
-UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'lockfence.mark_hash'::regclass;
-SELECT * FROM found;
-CALL mend();
-SELECT * FROM found;
-ROLLBACK;
-
--- mark_missing
-BEGIN;
-ALTER EXTENSION lockfence DROP TABLE lockfence.mark;
-ALTER TABLE lockfence.mark RENAME TO other;
-SELECT severity, code, problem FROM found;
-ALTER TABLE lockfence.state RENAME TO another;
-SELECT severity, code, problem FROM found;
-ROLLBACK;
-
--- mark_columns: one that was added, or altered
-BEGIN;
-ALTER TABLE lockfence.mark ADD COLUMN note text;
-SELECT * FROM found;
-SELECT lockfence.raise_mark('verify', 5, 'a column more does not disturb the fence');
-SELECT token, resource, note FROM lockfence.mark WHERE resource = 'verify';
-SELECT remedy FROM found \gexec
-SELECT * FROM found;
-SELECT lockfence.raise_mark('verify', 6, 'nor one less');
-ROLLBACK;
-BEGIN;
-ALTER TABLE lockfence.state RENAME COLUMN value TO epoch;
-SELECT * FROM found;
-ROLLBACK;
-
--- mark_guard: off, gone, altered
-BEGIN;
-ALTER TABLE lockfence.state DISABLE TRIGGER ALL;
-ALTER TABLE lockfence.mark ENABLE TRIGGER "~lockfence_marks";
-DROP TRIGGER "~lockfence_mark" ON lockfence.mark;
-SELECT * FROM found;
-SELECT remedy FROM found \gexec
-SELECT * FROM found;
-DROP TRIGGER "~lockfence_mark" ON lockfence.mark;
-CREATE TRIGGER "~lockfence_mark" BEFORE INSERT ON lockfence.mark FOR EACH ROW EXECUTE FUNCTION lockfence.guard_mark();
-SELECT * FROM found;
-SELECT remedy FROM found \gexec
-SELECT * FROM found;
-ROLLBACK;
-
--- mark_writable: granted on the table, on a column, to everybody
-BEGIN;
-CREATE ROLE regress_verify_app LOGIN;
-GRANT INSERT, DELETE, TRUNCATE ON lockfence.mark TO regress_verify_app;
-GRANT UPDATE (value) ON lockfence.state TO regress_verify_app;
-GRANT ALL ON lockfence.admin_log TO PUBLIC;
-SELECT target, severity, code, problem, remedy FROM found WHERE target <> 'lockfence.admin_log'::regclass;
-DO $$
-BEGIN
-	ASSERT (SELECT count(*) FROM found) = 3;
-	CALL mend();
-END
+CREATE FUNCTION lockfence._verify_default_validator()
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT NULL::regclass, 'warning', v.code, format(v.problem, s.signature),
+		'-- Set lockfence.validator where it is set now: to a function that there is, or to nothing.'
+	FROM nullif(current_setting('lockfence.validator', true), '') AS s (signature)
+		CROSS JOIN LATERAL lockfence._find_validator(s.signature) AS f (validator)
+		LEFT JOIN pg_proc p ON p.oid = f.validator
+		JOIN (VALUES
+			('default_validator_missing', 'lockfence.validator names %s, which does not exist: no mark is raised.'),
+			('default_validator_unfit',
+				'lockfence.validator names %s, which is not a function of a resource and a token that returns boolean: no mark is raised.')
+		) AS v (code, problem) ON v.code = CASE
+			WHEN f.validator IS NULL THEN 'default_validator_missing'
+			WHEN p.prokind <> 'f' OR p.proretset OR p.prorettype <> 'boolean'::regtype
+				OR p.pronargs <> 2 OR p.proargtypes[0] <> 'text'::regtype
+				OR p.proargtypes[1] NOT IN ('lockfence.fence_token'::regtype, 'bigint'::regtype)
+				THEN 'default_validator_unfit' END
+	WHERE s.signature IS NOT NULL
 $$;
-SELECT * FROM found;
-ROLLBACK;
+COMMENT ON FUNCTION lockfence._verify_default_validator() IS
+'findings of verify(): a default validator that cannot be asked';
 
--- mark_writable: by a predefined role, from 14
-BEGIN;
-CREATE ROLE regress_verify_app LOGIN;
-DO $$
-BEGIN
-	IF current_setting('server_version_num')::int < 140000 THEN
-		RETURN;
-	END IF;
-	EXECUTE 'GRANT pg_write_all_data TO regress_verify_app';
-	ASSERT (SELECT code FROM found) = 'mark_writable';
-	CALL mend();
-END
+CREATE FUNCTION lockfence._verify_database()
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT f.target, f.severity, f.code, f.problem, f.remedy
+	FROM (
+		SELECT 1, v.* FROM lockfence._verify_mark_storage() v
+		UNION ALL SELECT 2, v.* FROM lockfence._verify_mark_key() v
+		UNION ALL SELECT 2, v.* FROM lockfence._verify_mark_hash() v
+		UNION ALL SELECT 3, v.* FROM lockfence._verify_mark_guards() v
+		UNION ALL SELECT 4, v.* FROM lockfence._verify_mark_privileges() v
+		UNION ALL SELECT 5, v.* FROM lockfence._verify_schema() v
+		UNION ALL SELECT 6, v.* FROM lockfence._verify_functions() v
+		UNION ALL SELECT 7, v.* FROM lockfence._verify_token_type() v
+		UNION ALL SELECT 8, v.* FROM lockfence._verify_parameter_grants() v
+		UNION ALL SELECT 9, v.* FROM lockfence._verify_settings() v
+		UNION ALL SELECT 10, v.* FROM lockfence._verify_gate() v
+		UNION ALL SELECT 11, v.* FROM lockfence._verify_statistics() v
+		UNION ALL SELECT 12, v.* FROM lockfence._verify_default_validator() v
+	) AS f (subject, target, severity, code, problem, remedy)
+	ORDER BY f.subject, f.code, f.problem
 $$;
-SELECT * FROM found;
-ROLLBACK;
+COMMENT ON FUNCTION lockfence._verify_database() IS
+'findings of verify() about the extension and the database';
 
--- owner_can_login: of the extension's tables; schema_owner, function_owner
-BEGIN;
-CREATE ROLE regress_verify_app LOGIN;
-ALTER TABLE lockfence.state OWNER TO regress_verify_app;
-ALTER SCHEMA lockfence OWNER TO regress_verify_app;
-ALTER FUNCTION lockfence.guard_row() OWNER TO regress_verify_app;
-SELECT target, severity, code, problem, regexp_replace(remedy, 'OWNER TO \S+;', 'OWNER TO SUPERUSER;') FROM found;
-CALL mend();
-SELECT * FROM found;
-ROLLBACK;
-
--- schema_writable, schema_stranger: a function that present() calls would reach
-BEGIN;
-CREATE ROLE regress_verify_app LOGIN;
-GRANT CREATE ON SCHEMA lockfence TO regress_verify_app, PUBLIC;
-SET ROLE regress_verify_app;
-CREATE FUNCTION lockfence.present(text, bigint) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint';
-CREATE FUNCTION lockfence.guard_row(int) RETURNS int LANGUAGE sql AS 'SELECT 1';
-CREATE TABLE lockfence.planted (id int GENERATED ALWAYS AS IDENTITY);
-RESET ROLE;
-SELECT * FROM found;
-SELECT remedy FROM found \gexec
-SELECT * FROM found;
-ROLLBACK;
-
--- present_is_public, admin_is_public
-BEGIN;
-GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA lockfence TO PUBLIC;
-SELECT severity, code, remedy FROM found ORDER BY remedy COLLATE "C";
-SELECT problem FROM found WHERE problem ~ 'guard_row|raise_mark' ORDER BY 1;
-SELECT remedy FROM found \gexec
-SELECT * FROM found;
-ROLLBACK;
-
--- guard_function
-BEGIN;
-CREATE OR REPLACE FUNCTION lockfence.guard_row() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END';
-SELECT * FROM found;
-SELECT remedy FROM found \gexec
-SELECT * FROM found;
-ROLLBACK;
-
--- token_type
-BEGIN;
-ALTER DOMAIN lockfence.fence_token SET DEFAULT 1;
-ALTER DOMAIN lockfence.fence_token ADD CONSTRAINT positive CHECK (value > 0);
-ALTER DOMAIN lockfence.fence_token SET NOT NULL;
-SELECT * FROM found;
-SELECT remedy FROM found \gexec
-SELECT * FROM found;
-ROLLBACK;
-
--- replica_role_grant, bypass_grant, preempt_grant, validator_grant: from 15
-CREATE ROLE regress_verify_app LOGIN;
-DO $$
-BEGIN
-	IF current_setting('server_version_num')::int < 150000 THEN
-		RETURN;
-	END IF;
-	EXECUTE 'GRANT SET ON PARAMETER session_replication_role, lockfence.bypass TO regress_verify_app';
-	EXECUTE 'GRANT SET, ALTER SYSTEM ON PARAMETER lockfence.preempt TO PUBLIC';
-	EXECUTE 'GRANT SET ON PARAMETER lockfence.validator TO PUBLIC';
-	ASSERT (SELECT array_agg(code ORDER BY code) FROM found)
-		= '{bypass_grant,preempt_grant,preempt_grant,replica_role_grant,validator_grant}';
-	CALL mend();
-END
+-- Parents first, as what mends a parent can mend its partitions.  Compiling
+-- queries that meet a few rows takes far longer than running them.
+CREATE FUNCTION lockfence.verify(target regclass DEFAULT NULL)
+RETURNS TABLE (target regclass, severity text, code text, problem text, remedy text)
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+SET jit = off
+AS $$
+	SELECT v.* FROM lockfence._verify_tables(ARRAY(
+		SELECT f.member
+		FROM (
+			SELECT verify.target WHERE verify.target IS NOT NULL
+			UNION ALL
+			SELECT t FROM lockfence._fenced_tables() AS t WHERE verify.target IS NULL
+		) AS a (start) CROSS JOIN LATERAL lockfence._family(a.start) f
+		GROUP BY f.member
+		ORDER BY max(f.depth), f.member)) v
+	UNION ALL
+	SELECT v.* FROM lockfence._verify_database() v
 $$;
-SELECT * FROM found;
-
--- default_validator_missing, default_validator_unfit
-BEGIN;
-SET LOCAL lockfence.validator = 'nobody(text, bigint)';
-SELECT * FROM found;
-SET LOCAL lockfence.validator = 'no signature(';
-SELECT * FROM found;
-SET LOCAL lockfence.validator = 'pg_catalog.starts_with(text, text)';
-SELECT * FROM found;
-CREATE FUNCTION judge(text, lockfence.fence_token) RETURNS boolean LANGUAGE sql AS 'SELECT true';
-SET LOCAL lockfence.validator = 'test_verify_database.judge(text, lockfence.fence_token)';
-SELECT * FROM found;
-ROLLBACK;
-
--- bypass_setting, replica_role_setting
-BEGIN;
-ALTER ROLE regress_verify_app SET lockfence.bypass = on;
-ALTER ROLE regress_verify_app SET lockfence.preempt = on;
-ALTER ROLE ALL SET session_replication_role = replica;
-DO $$
-BEGIN
-	EXECUTE format('ALTER ROLE regress_verify_app IN DATABASE %I SET session_replication_role = replica', current_database());
-	EXECUTE format('ALTER DATABASE %I SET lockfence.bypass = yes', current_database());
-END
-$$;
-SELECT severity, code, replace(problem, current_database(), 'THIS'), replace(remedy, quote_ident(current_database()), 'THIS') FROM found;
-CALL mend();
-SELECT * FROM found;
-ALTER ROLE regress_verify_app SET lockfence.bypass = off;
-ALTER ROLE regress_verify_app SET session_replication_role = origin;
-SELECT * FROM found;
-ROLLBACK;
-
--- bypass_in_function, replica_role_in_function
-CREATE FUNCTION past(int) RETURNS int LANGUAGE sql SET lockfence.bypass = on AS 'SELECT 1';
-CREATE PROCEDURE past() LANGUAGE sql SET session_replication_role = replica AS 'SELECT 1';
-SELECT * FROM found;
-SELECT remedy FROM found \gexec
-SELECT * FROM found;
-
--- bypass_is_on
-SET lockfence.bypass = on;
-SELECT * FROM found;
-SELECT remedy FROM found \gexec
-SELECT * FROM found;
-
--- A role without any privilege is told the same.
-ALTER FUNCTION past(int) SET lockfence.bypass = on;
-SET ROLE regress_verify_app;
-SELECT severity, code FROM lockfence.verify() WHERE code = 'bypass_in_function';
-RESET ROLE;
-
-DROP SCHEMA test_verify_database CASCADE;
-DROP ROLE regress_verify_app;
+COMMENT ON FUNCTION lockfence.verify(regclass) IS
+'what is wrong with a table''s fence (null: with every fence), its partitions and children, and with the extension in this database; no rows: nothing. severity: error, a stale write can pass; warning, somebody could let one pass, or right writes fail; info, declared so. remedy is the SQL that mends it, parents first: run it, then verify() again';

@@ -1,237 +1,536 @@
--- verify(): what is wrong around the guards of a table: its columns, rules,
--- other triggers, validator, owner.  Each finding is mended as it is printed.
-\set SHOW_CONTEXT never
-\pset format unaligned
-\pset tuples_only on
-SET client_min_messages = warning;
-CREATE SCHEMA test_verify_tables;
-SET search_path = test_verify_tables;
+-- Subjects.
 
-CREATE VIEW found AS
-SELECT v.target, v.severity, v.code, v.problem, v.remedy
-FROM lockfence.verify() WITH ORDINALITY AS v (target, severity, code, problem, remedy, place)
-	JOIN pg_class c ON c.oid = v.target
-WHERE c.relnamespace = 'test_verify_tables'::regnamespace
-ORDER BY v.place;
+CREATE FUNCTION lockfence._verify_kin(members lockfence._member[])
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT f.member, 'error', 'foreign_leaf',
+		format('%s is a foreign table under a fenced one: its rows can be written without this server.', f.member),
+		(SELECT format(CASE WHEN c.relispartition THEN 'ALTER TABLE %s DETACH PARTITION %s;'
+				ELSE 'ALTER FOREIGN TABLE %2$s NO INHERIT %1$s;' END, i.inhparent::regclass, f.member)
+			FROM pg_inherits i WHERE i.inhrelid = f.member ORDER BY i.inhseqno LIMIT 1)
+	FROM unnest(members) f JOIN pg_class c ON c.oid = f.member
+	WHERE c.relkind = 'f' AND f.root IS NOT NULL
+	UNION ALL
+	SELECT f.member, 'error', CASE WHEN c.relispartition THEN 'unfenced_leaf' ELSE 'unfenced_child' END,
+		format('%s has no guard, though %s is fenced: a statement on it passes unchecked.', f.member, f.root),
+		lockfence._add_guards(f.member, f.root, f.kinds, f.settings)
+	FROM unnest(members) f JOIN pg_class c ON c.oid = f.member
+	WHERE c.relkind <> 'f' AND f.root IS NOT NULL AND NOT f.is_guarded
+	UNION ALL
+	SELECT f.member, 'error', 'unfenced_parent',
+		format('%s is fenced by a statement trigger, which a statement on its parent %s does not fire.',
+			f.member, i.inhparent::regclass),
+		lockfence._redeclare(
+			(SELECT ancestor FROM lockfence._ancestors(f.member) ORDER BY height DESC, ancestor LIMIT 1), f.settings)
+	FROM unnest(members) f JOIN pg_inherits i ON i.inhrelid = f.member
+	WHERE f.member = f.root AND 'statement' = ANY (f.kinds)
+$$;
+COMMENT ON FUNCTION lockfence._verify_kin(lockfence._member[]) IS
+'findings of verify(): partitions, inheritance children and parents that the fence does not reach';
 
--- What \gexec does, for what it would not print alike everywhere.
-CREATE PROCEDURE mend() LANGUAGE plpgsql AS $$
+CREATE FUNCTION lockfence._verify_unfenced(members lockfence._member[])
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT m.member, 'error', 'guard_missing', p.problem,
+		CASE WHEN c.relkind IN ('r', 'p') THEN p.advice || lockfence._redeclare(m.member, p.settings) END
+	FROM unnest(members) m
+		LEFT JOIN pg_class c ON c.oid = m.member
+		LEFT JOIN LATERAL (
+			SELECT attname FROM pg_attribute
+			WHERE attrelid = c.oid AND NOT attisdropped AND atttypid = 'lockfence.fence_token'::regtype
+			ORDER BY attnum LIMIT 1
+		) AS a ON true
+		CROSS JOIN LATERAL (
+			SELECT CASE
+					WHEN a.attname IS NULL THEN format('%s is not fenced.', m.member)
+					ELSE format('%s has a token column, "%s", but no guard: nothing refuses a stale write.',
+						m.member, a.attname)
+				END,
+				CASE WHEN a.attname IS NOT NULL
+					THEN E'-- This makes a row fence. Add resource => ... if the table had a named one.\n' ELSE '' END,
+				CASE WHEN a.attname IS NULL THEN '{}' ELSE jsonb_build_object('token_column', a.attname) END
+		) AS p (problem, advice, settings)
+	WHERE m.root IS NULL AND NOT EXISTS (
+		SELECT FROM pg_inherits i JOIN unnest(members) p ON p.member = i.inhparent WHERE i.inhrelid = m.member)
+$$;
+COMMENT ON FUNCTION lockfence._verify_unfenced(lockfence._member[]) IS
+'findings of verify(): tables without any guard';
+
+CREATE FUNCTION lockfence._verify_guard_states(members lockfence._member[], guards lockfence._guard[])
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT f.member, 'error', 'guard_missing',
+		format('%s has no %s guard: %s', f.member, k.kind, CASE k.kind
+			WHEN 'truncate' THEN 'TRUNCATE takes its rows without a token.'
+			ELSE 'INSERT, UPDATE and DELETE pass unchecked.' END),
+		lockfence._add_guards(f.member, f.root, ARRAY[k.kind], f.settings)
+	FROM unnest(members) f
+		JOIN pg_class c ON c.oid = f.member
+		CROSS JOIN unnest(f.kinds) AS k (kind)
+	WHERE c.relkind <> 'f' AND f.is_guarded
+		AND NOT EXISTS (SELECT FROM unnest(guards) g WHERE g.member = f.member AND g.kind = k.kind)
+	UNION ALL
+	SELECT g.member, 'error', CASE g.enabled WHEN 'D' THEN 'guard_disabled' ELSE 'guard_not_always' END,
+		format('Guard "%s" of %s %s', g.name, g.member, CASE g.enabled
+			WHEN 'D' THEN 'is disabled: writes pass unchecked.'
+			WHEN 'R' THEN 'fires under session_replication_role = replica only: ordinary writes pass unchecked.'
+			ELSE 'does not fire under session_replication_role = replica.' END),
+		format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I;', g.member, g.name)
+	FROM unnest(guards) g
+	WHERE g.enabled <> 'A'
+	UNION ALL
+	SELECT g.member, 'error', v.code, format('Guard "%s" of %s %s', g.name, g.member, v.problem),
+		lockfence._redeclare(f.root, f.settings)
+	FROM unnest(guards) g JOIN unnest(members) f ON f.member = g.member
+		CROSS JOIN LATERAL (VALUES
+			(g.has_columns, 'guard_update_of', 'fires on UPDATE OF some columns only: an update of others passes unchecked.'),
+			(g.has_condition, 'guard_when', 'has a WHEN condition: writes for which it is not true pass unchecked.')
+		) AS v (found, code, problem)
+	WHERE v.found
+$$;
+COMMENT ON FUNCTION lockfence._verify_guard_states(lockfence._member[], lockfence._guard[]) IS
+'findings of verify(): guards that are absent or do not fire for every write';
+
+CREATE FUNCTION lockfence._verify_guard_names(members lockfence._member[], guards lockfence._guard[])
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH guard AS (
+		SELECT g.*, row_number() OVER (PARTITION BY g.member, g.kind ORDER BY g.name <> g.proper_name, g.id) AS place
+		FROM unnest(guards) g
+		WHERE g.is_ours
+	)
+	SELECT g.member, 'warning', 'guard_renamed',
+		format('Guard "%s" of %s is not named "%s": the guarded functions and detach() do not find it, and it may not fire last.',
+			g.name, g.member, g.proper_name),
+		lockfence._rename(g.id, g.proper_name)
+	FROM guard g
+	WHERE g.place = 1 AND g.name <> g.proper_name AND NOT lockfence._follows(g.id, members)
+	UNION ALL
+	SELECT g.member, 'warning', 'guard_duplicate',
+		format('Trigger "%s" of %s is a second %s guard: each write is decided twice, maybe not alike.',
+			g.name, g.member, g.kind),
+		lockfence._redeclare(f.root, f.settings)
+	FROM guard g JOIN unnest(members) f ON f.member = g.member
+	WHERE g.place > 1
+$$;
+COMMENT ON FUNCTION lockfence._verify_guard_names(lockfence._member[], lockfence._guard[]) IS
+'findings of verify(): guards whose names are not as attach() makes them';
+
+CREATE FUNCTION lockfence._verify_guard_contents(members lockfence._member[], guards lockfence._guard[])
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT g.member, 'error', 'guard_altered',
+		format('Guard "%s" of %s %s.', g.name, g.member, a.reason), lockfence._redeclare(f.root, f.settings)
+	FROM unnest(guards) g JOIN unnest(members) f ON f.member = g.member
+		CROSS JOIN LATERAL (
+			SELECT CASE
+				WHEN NOT g.is_ours THEN format('calls %s instead of lockfence.guard_%s', g.function, g.kind)
+				WHEN NOT g.is_whole THEN format('does not fire BEFORE %s FOR EACH %s',
+					CASE g.kind WHEN 'truncate' THEN 'TRUNCATE' ELSE 'INSERT OR UPDATE OR DELETE' END,
+					CASE g.kind WHEN 'row' THEN 'ROW' ELSE 'STATEMENT' END)
+				WHEN g.fault IS NOT NULL THEN format('has arguments that declare no fence: %s', g.fault)
+				WHEN g.settings <> f.settings THEN format('declares (%s), but the fence of %s is (%s)',
+					lockfence._argument_text(g.settings), f.root, lockfence._argument_text(f.settings))
+				WHEN g.kind <> ALL (f.kinds)
+					THEN format('is a %s trigger, which cannot decide for this fence', g.kind)
+			END
+		) AS a (reason)
+	WHERE a.reason IS NOT NULL
+$$;
+COMMENT ON FUNCTION lockfence._verify_guard_contents(lockfence._member[], lockfence._guard[]) IS
+'findings of verify(): guards that do something else than the fence declares';
+
+CREATE FUNCTION lockfence._verify_neighbours(members lockfence._member[], guards lockfence._guard[])
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT f.member, CASE r.ev_enabled WHEN 'D' THEN 'warning' ELSE 'error' END, 'rule',
+		format('Rule "%s" of %s can send a write past the guards.', r.rulename, f.member),
+		format('DROP RULE %I ON %s;', r.rulename, f.member)
+	FROM unnest(members) f JOIN pg_rewrite r ON r.ev_class = f.member
+	WHERE r.ev_type <> '1' AND f.root IS NOT NULL
+	UNION ALL
+	SELECT t.tgrelid, 'error', 'later_trigger',
+		format('Trigger "%s" of %s fires after the guard and can change what the guard has checked.',
+			t.tgname, t.tgrelid::regclass),
+		lockfence._rename(t.oid, ('z_' || t.tgname)::name)
+	FROM (
+		SELECT g.member, max(g.name::text COLLATE "C") FROM unnest(guards) g WHERE g.kind = 'row' GROUP BY g.member
+	) AS f (member, guard) JOIN pg_trigger t ON t.tgrelid = f.member
+	WHERE t.tgenabled <> 'D' AND t.tgtype & 3 = 3 AND t.tgtype & 20 <> 0
+		AND t.tgname::text COLLATE "C" > f.guard
+		AND t.oid NOT IN (SELECT g.id FROM unnest(guards) g)
+		AND NOT lockfence._follows(t.oid, members)
+$$;
+COMMENT ON FUNCTION lockfence._verify_neighbours(lockfence._member[], lockfence._guard[]) IS
+'findings of verify(): rules and triggers that act after or instead of the guards';
+
+-- A column is changed where it was declared.
+CREATE FUNCTION lockfence._column_home(member regclass, column_name name)
+RETURNS regclass
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT a.ancestor
+	FROM lockfence._ancestors(member) a JOIN pg_attribute c ON c.attrelid = a.ancestor
+	WHERE c.attname = column_name AND NOT c.attisdropped
+	ORDER BY a.height DESC, a.ancestor LIMIT 1
+$$;
+COMMENT ON FUNCTION lockfence._column_home(regclass, name) IS
+'the topmost table from which a table has a column';
+
+CREATE FUNCTION lockfence._verify_token_column(members lockfence._member[])
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH fence AS MATERIALIZED (
+		SELECT f.member, f.root, f.settings, f.settings ->> 'token_column' AS token_column
+		FROM unnest(members) f
+		WHERE f.settings ? 'token_column'
+	)
+	SELECT f.member, 'warning', 'token_column_missing',
+		format('Token column "%s" of %s does not exist: every write is refused.', f.token_column, f.member)
+			|| CASE WHEN o.column_name IS NULL THEN ' The remedy adds an empty one.' ELSE
+				format(' The remedy takes "%s", the one column of type lockfence.fence_token.', o.column_name) END,
+		lockfence._redeclare(f.root, f.settings || CASE WHEN o.column_name IS NULL THEN '{}'
+			ELSE jsonb_build_object('token_column', o.column_name) END)
+	FROM fence f CROSS JOIN LATERAL (
+			SELECT CASE count(*) WHEN 1 THEN min(attname::text) END FROM pg_attribute
+			WHERE attrelid = f.member AND NOT attisdropped AND atttypid = 'lockfence.fence_token'::regtype
+		) AS o (column_name)
+	WHERE NOT EXISTS (
+		SELECT FROM pg_attribute
+		WHERE attrelid = f.member AND attname = f.token_column AND attnum > 0 AND NOT attisdropped)
+	UNION ALL
+	SELECT u.member, u.severity, 'token_column_unfit',
+		format('Token column "%s" of %s %s', u.token_column, u.member, CASE u.fault
+			WHEN 'type' THEN format('is of type %s: every write is refused.', u.type)
+			WHEN 'identity' THEN 'is an identity column: it presents tokens that nobody holds.'
+			WHEN 'default' THEN 'has a default: it presents a token that nobody holds.'
+			ELSE 'is a generated column: every write is refused.' END),
+		format(CASE u.fault
+				WHEN 'type' THEN 'ALTER TABLE %1$s ALTER COLUMN %2$I TYPE lockfence.fence_token USING %2$I::bigint;'
+				WHEN 'identity' THEN 'ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY;'
+				WHEN 'default' THEN 'ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT;'
+				WHEN 'stored' THEN 'ALTER TABLE %s ALTER COLUMN %I DROP EXPRESSION;'
+				ELSE E'ALTER TABLE %s DROP COLUMN %I;\n%s' END,
+			h.home, u.token_column,
+			CASE u.fault WHEN 'virtual' THEN lockfence._redeclare(u.root, u.settings) END)
+	FROM (
+		SELECT f.*, format_type(a.atttypid, a.atttypmod), v.severity, v.fault
+		FROM fence f
+			JOIN pg_attribute a ON a.attrelid = f.member AND a.attname = f.token_column
+				AND a.attnum > 0 AND NOT a.attisdropped
+			CROSS JOIN LATERAL (VALUES
+				('warning', 'type', a.atttypid NOT IN ('bigint'::regtype, 'lockfence.fence_token'::regtype)),
+				('warning', 'stored', a.attgenerated = 's'),
+				('warning', 'virtual', a.attgenerated NOT IN ('', 's')),
+				('error', 'identity', a.attidentity <> ''),
+				('error', 'default', a.atthasdef AND a.attgenerated = '')
+			) AS v (severity, fault, found)
+		WHERE v.found
+	) AS u (member, root, settings, token_column, type, severity, fault)
+		CROSS JOIN LATERAL (
+			SELECT CASE u.fault WHEN 'default' THEN u.member
+				ELSE lockfence._column_home(u.member, u.token_column::name) END
+		) AS h (home)
+	WHERE h.home = u.member OR h.home NOT IN (SELECT m.member FROM unnest(members) m)
+$$;
+COMMENT ON FUNCTION lockfence._verify_token_column(lockfence._member[]) IS
+'findings of verify(): token columns that are not there or cannot hold tokens';
+
+CREATE FUNCTION lockfence._verify_placeholders(members lockfence._member[])
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH placeholder AS MATERIALIZED (
+		SELECT f.member, f.root, f.settings, p.name, a.attgenerated
+		FROM unnest(members) f
+			CROSS JOIN unnest(lockfence._placeholders(f.settings)) AS p (name)
+			LEFT JOIN pg_attribute a ON a.attrelid = f.member AND a.attname = p.name
+				AND a.attnum > 0 AND NOT a.attisdropped
+	)
+	SELECT p.member, 'warning', 'placeholder_missing',
+		format('%s has no column "%s", which its resource "%s" names: every write is refused.',
+			p.member, p.name, p.settings ->> 'resource'),
+		format(E'-- Name the column that holds it now in place of {%s}.\n%s',
+			p.name, lockfence._redeclare(p.root, p.settings))
+	FROM placeholder p
+	WHERE p.attgenerated IS NULL
+	UNION ALL
+	SELECT p.member, 'warning', 'placeholder_unfit',
+		format('Column "%s" of %s, which its resource "%s" names, is a generated column: every write is refused.',
+			p.name, p.member, p.settings ->> 'resource'),
+		CASE p.attgenerated
+			WHEN 's' THEN format('ALTER TABLE %s ALTER COLUMN %I DROP EXPRESSION;', h.home, p.name)
+			ELSE format(E'-- Name the columns that it is computed from in place of {%s}.\n%s',
+				p.name, lockfence._redeclare(p.root, p.settings)) END
+	FROM placeholder p CROSS JOIN LATERAL lockfence._column_home(p.member, p.name) AS h (home)
+	WHERE p.attgenerated <> '' AND (h.home = p.member OR h.home NOT IN (SELECT m.member FROM unnest(members) m))
+	UNION ALL
+	SELECT p.member, 'error', 'placeholder_unfit',
+		format('Column "%s" of %s is both the token and part of the resource "%s": every token has a mark of its own.',
+			p.name, p.member, p.settings ->> 'resource'),
+		format(E'-- Name another column in place of {%s}.\n%s', p.name, lockfence._redeclare(p.root, p.settings))
+	FROM placeholder p
+	WHERE p.name = p.settings ->> 'token_column'
+$$;
+COMMENT ON FUNCTION lockfence._verify_placeholders(lockfence._member[]) IS
+'findings of verify(): columns that a resource''s name needs and cannot have';
+
+CREATE FUNCTION lockfence._verify_choices(members lockfence._member[])
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT f.member, 'error', 'row_marks_unlogged',
+		format('%s is unlogged: a crash empties it of its rows and, as it has a row fence, of its marks.', f.member),
+		format('ALTER TABLE %s SET LOGGED;', f.member)
+	FROM unnest(members) f JOIN pg_class c ON c.oid = f.member
+	WHERE c.relkind = 'r' AND c.relpersistence = 'u' AND NOT f.settings ? 'resource'
+		AND f.settings ? 'token_column'
+	UNION ALL
+	SELECT f.member, 'info', v.code, format('The fence of %s %s', f.member, v.problem),
+		lockfence._redeclare(f.root, f.settings - v.setting)
+	FROM unnest(members) f
+		JOIN (VALUES
+			('enforcement', 'advisory', 'is advisory: it reports stale writes and lets them pass.'),
+			('missing', 'missing_allowed', 'lets writes without a token pass.')
+		) AS v (setting, code, problem) ON f.settings ? v.setting
+	WHERE f.member = f.root
+	UNION ALL
+	SELECT f.member, 'warning', 'advisory_long',
+		format('The fence of %s has been advisory since %s, which is more than 30 days.',
+			f.member, min(a.advisory_since)),
+		lockfence._redeclare(f.root, f.settings - 'enforcement')
+	FROM unnest(members) f JOIN lockfence.fences a ON a.target = f.member
+	WHERE f.member = f.root AND f.settings ? 'enforcement'
+		AND a.advisory_since < now() - interval '30 days'
+	GROUP BY f.member, f.root, f.settings
+$$;
+COMMENT ON FUNCTION lockfence._verify_choices(lockfence._member[]) IS
+'findings of verify(): what a fence was declared to let pass, and marks that a crash would lose';
+
+-- null: there is none; 0: the role that asks may not look into its schema.
+CREATE FUNCTION lockfence._find_validator(signature text)
+RETURNS regprocedure
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	RETURN to_regprocedure(signature);
+EXCEPTION
+	WHEN insufficient_privilege THEN
+		RETURN 0;
+	WHEN OTHERS THEN
+		RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION lockfence._find_validator(text) IS
+'the function that a fence names as its validator';
+
+CREATE FUNCTION lockfence._verify_validator(members lockfence._member[])
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH asked AS MATERIALIZED (
+		SELECT f.member, f.root, f.settings, f.settings ->> 'validator' AS signature, c.relowner,
+			lockfence._find_validator(f.settings ->> 'validator') AS validator
+		FROM unnest(members) f JOIN pg_class c ON c.oid = f.member
+		WHERE f.settings ? 'validator'
+	)
+	SELECT a.member, 'warning', 'validator_missing',
+		format('Validator %s of %s does not exist: every write is refused.', a.signature, a.member),
+		E'-- Create it again, or go on without one:\n' || lockfence._redeclare(a.root, a.settings - 'validator')
+	FROM asked a
+	WHERE a.validator IS NULL
+	UNION ALL
+	SELECT a.member, 'error', 'validator_unfit',
+		format('Validator %s of %s is not a function of a resource and a token that returns boolean.',
+			a.signature, a.member),
+		E'-- Create it as one, or go on without one:\n' || lockfence._redeclare(a.root, a.settings - 'validator')
+	FROM asked a JOIN pg_proc p ON p.oid = a.validator
+	WHERE p.prokind <> 'f' OR p.proretset OR p.prorettype <> 'boolean'::regtype
+		OR p.pronargs <> 2 OR p.proargtypes[0] <> 'text'::regtype
+		OR p.proargtypes[1] NOT IN ('lockfence.fence_token'::regtype, 'bigint'::regtype)
+	UNION ALL
+	SELECT a.member, 'warning', 'validator_not_executable',
+		format('The owner of %s may not execute its validator %s: every write is refused.', a.member, a.signature),
+		format('GRANT EXECUTE ON FUNCTION %s TO %I;', a.signature, pg_get_userbyid(a.relowner))
+	FROM asked a JOIN pg_proc p ON p.oid = a.validator
+	WHERE NOT has_function_privilege(a.relowner, p.oid, 'EXECUTE')
+	UNION ALL
+	SELECT a.member, 'warning', 'validator_not_executable',
+		format('The owner of %s may not use the schema of its validator %s: every write is refused.',
+			a.member, a.signature),
+		format('GRANT USAGE ON SCHEMA %I TO %I;', n.nspname, pg_get_userbyid(a.relowner))
+	FROM asked a JOIN pg_proc p ON p.oid = a.validator JOIN pg_namespace n ON n.oid = p.pronamespace
+	WHERE NOT has_schema_privilege(a.relowner, n.oid, 'USAGE')
+$$;
+COMMENT ON FUNCTION lockfence._verify_validator(lockfence._member[]) IS
+'findings of verify(): validators that cannot be asked';
+
+CREATE FUNCTION lockfence._grantee(role oid)
+RETURNS text
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT CASE role WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(role)) END
+$$;
+COMMENT ON FUNCTION lockfence._grantee(oid) IS
+'a role as GRANT and REVOKE take it';
+
+CREATE FUNCTION lockfence._is_outsider(role oid, owner oid)
+RETURNS boolean
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT role <> owner AND NOT coalesce((SELECT rolsuper FROM pg_roles WHERE oid = role), false)
+$$;
+COMMENT ON FUNCTION lockfence._is_outsider(oid, oid) IS
+'whether a grant to a role gives it what it has not anyhow';
+
+-- Who can act as an owner without being a superuser, who can do anything anyhow.
+CREATE FUNCTION lockfence._logins_as(owner oid)
+RETURNS SETOF oid
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT r.oid FROM pg_roles r
+	WHERE r.rolcanlogin AND NOT r.rolsuper
+		AND pg_has_role(r.oid, owner,
+			CASE WHEN current_setting('server_version_num')::integer < 160000 THEN 'MEMBER' ELSE 'USAGE, SET' END)
+$$;
+COMMENT ON FUNCTION lockfence._logins_as(oid) IS
+'the login roles, other than superusers, that are a role or can act as it';
+
+CREATE FUNCTION lockfence._superuser()
+RETURNS name
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT r.rolname FROM pg_roles r
+	WHERE r.oid = 10 OR r.rolsuper AND r.oid = (SELECT extowner FROM pg_extension WHERE extname = 'lockfence')
+	ORDER BY r.oid = 10 LIMIT 1
+$$;
+COMMENT ON FUNCTION lockfence._superuser() IS
+'the owner of the extension, or the first superuser if that role is none any more';
+
+-- The memberships by which login roles come to act as a role.
+CREATE FUNCTION lockfence._revoke_memberships(target regclass, owner oid)
+RETURNS text
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT string_agg(
+		format('REVOKE %I FROM %I%s;', pg_get_userbyid(owner), pg_get_userbyid(m.member),
+			CASE WHEN current_setting('server_version_num')::integer >= 160000
+				THEN format(' GRANTED BY %I', pg_get_userbyid(m.grantor)) END)
+			|| CASE WHEN c.relnamespace = 'lockfence'::regnamespace THEN '' ELSE
+				format(E'\nGRANT SELECT, INSERT, UPDATE, DELETE ON %s TO %I;', target, pg_get_userbyid(m.member)) END,
+		E'\n' ORDER BY pg_get_userbyid(m.member), pg_get_userbyid(m.grantor))
+	FROM pg_auth_members m JOIN pg_class c ON c.oid = target
+	WHERE m.roleid = owner AND EXISTS (
+		SELECT FROM lockfence._logins_as(owner) AS l (role) WHERE pg_has_role(l.role, m.member, 'MEMBER'))
+$$;
+COMMENT ON FUNCTION lockfence._revoke_memberships(regclass, oid) IS
+'the statements that keep login roles from acting as an owner but leave them the rights to write; null if there is no membership';
+
+CREATE FUNCTION lockfence._verify_owners(members lockfence._member[])
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT o.member, 'warning', 'owner_can_login',
+		CASE WHEN o.owner IN (SELECT lockfence._logins_as(o.owner)) THEN
+			format('%s is owned by login role "%s", which can take its guards off.',
+				o.member, pg_get_userbyid(o.owner))
+		ELSE
+			format('%s is owned by "%s", which can take its guards off and as which can act: %s.', o.member,
+				pg_get_userbyid(o.owner), (
+					SELECT string_agg(format('"%s"', pg_get_userbyid(l.role)), ', ' ORDER BY pg_get_userbyid(l.role))
+					FROM lockfence._logins_as(o.owner) AS l (role)))
+		END,
+		CASE WHEN o.owner NOT IN (SELECT lockfence._logins_as(o.owner)) THEN
+			coalesce(lockfence._revoke_memberships(o.member, o.owner), o.change)
+		ELSE o.change || CASE WHEN o.is_ours THEN '' ELSE
+			format(E'\nGRANT SELECT, INSERT, UPDATE, DELETE ON %s TO %I;', o.member, pg_get_userbyid(o.owner)) END
+		END
+	FROM (
+		SELECT c.oid::regclass, c.relowner, c.relnamespace = 'lockfence'::regnamespace,
+			format('ALTER TABLE %s OWNER TO %I;', c.oid::regclass, lockfence._superuser())
+		FROM pg_class c
+		WHERE c.oid IN (SELECT m.member FROM unnest(members) m WHERE m.root IS NOT NULL)
+			OR c.relnamespace = 'lockfence'::regnamespace AND c.relname IN ('mark', 'state', 'admin_log')
+	) AS o (member, owner, is_ours, change)
+	WHERE EXISTS (SELECT FROM lockfence._logins_as(o.owner))
+	UNION ALL
+	SELECT c.oid, 'warning', 'trigger_privilege',
+		format('%s may create triggers on %s, which can change what the guard has checked.',
+			lockfence._grantee(a.grantee), c.oid::regclass),
+		format('REVOKE TRIGGER ON %s FROM %s;', c.oid::regclass, lockfence._grantee(a.grantee))
+	FROM unnest(members) f JOIN pg_class c ON c.oid = f.member
+		CROSS JOIN aclexplode(c.relacl) AS a
+	WHERE a.privilege_type = 'TRIGGER' AND f.root IS NOT NULL AND lockfence._is_outsider(a.grantee, c.relowner)
+$$;
+COMMENT ON FUNCTION lockfence._verify_owners(lockfence._member[]) IS
+'findings of verify(): who can take the guards off fenced tables, or get around them';
+
+-- Rows are looked at, but only a few of a table, and neither for long nor where that is not allowed.
+CREATE FUNCTION lockfence._lacks_marks(member regclass, token_column text)
+RETURNS boolean
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '100ms'
+AS $$
 DECLARE
-	remedy text;
+	lacks boolean;
 BEGIN
-	FOR remedy IN SELECT f.remedy FROM found f LOOP
-		EXECUTE remedy;
-	END LOOP;
-END
-$$;
-
-CREATE TABLE item (id int PRIMARY KEY, state text);
-CREATE TABLE batch (batch_id int PRIMARY KEY, state text);
-CREATE TABLE part (k int, n int) PARTITION BY LIST (k);
-CREATE TABLE part_1 PARTITION OF part FOR VALUES IN (1);
-CREATE TABLE job (id int);
-SELECT lockfence.attach('item');
-SELECT lockfence.attach('batch', resource => 'settle:{batch_id}', token_column => 'fence');
-SELECT lockfence.attach('part', resource => 'part:{n}', token_column => 'fence');
-SELECT lockfence.attach('job', resource => 'job');
-SELECT * FROM found;
-
--- rule: also a disabled one, as it can be enabled
-CREATE RULE elsewhere AS ON INSERT TO batch DO INSTEAD NOTHING;
-CREATE RULE idle AS ON DELETE TO job DO ALSO NOTHING;
-ALTER TABLE job DISABLE RULE idle;
-SELECT * FROM found;
-SELECT remedy FROM found \gexec
-SELECT * FROM found;
-
--- later_trigger: of a table, and of a partitioned one with its partitions;
--- not what sorts before, fires AFTER or FOR EACH STATEMENT, is disabled, or fires on DELETE alone
-CREATE FUNCTION meddle() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN new.fence := 1; RETURN new; END';
-CREATE TRIGGER "~~ meddle" BEFORE INSERT OR UPDATE ON batch FOR EACH ROW EXECUTE FUNCTION meddle();
-CREATE TRIGGER "Ω" BEFORE UPDATE ON item FOR EACH ROW EXECUTE FUNCTION meddle();
-CREATE TRIGGER "~zzz" BEFORE UPDATE ON part FOR EACH ROW EXECUTE FUNCTION meddle();
-CREATE TRIGGER before BEFORE INSERT ON item FOR EACH ROW EXECUTE FUNCTION meddle();
-CREATE TRIGGER "~LOCKFENCE_ROW" BEFORE INSERT ON item FOR EACH ROW EXECUTE FUNCTION meddle();
-CREATE TRIGGER "~~after" AFTER INSERT ON item FOR EACH ROW EXECUTE FUNCTION meddle();
-CREATE TRIGGER "~~statement" BEFORE INSERT ON item FOR EACH STATEMENT EXECUTE FUNCTION meddle();
-CREATE TRIGGER "~~delete" BEFORE DELETE ON item FOR EACH ROW EXECUTE FUNCTION meddle();
-CREATE TRIGGER "~~disabled" BEFORE INSERT ON item FOR EACH ROW EXECUTE FUNCTION meddle();
-ALTER TABLE item DISABLE TRIGGER "~~disabled";
-CREATE TRIGGER "~~job" BEFORE INSERT ON job FOR EACH ROW EXECUTE FUNCTION meddle();
-SELECT * FROM found WHERE target <> 'part_1'::regclass;
-SELECT remedy FROM found WHERE target <> 'part_1'::regclass \gexec
-SELECT code FROM found WHERE current_setting('server_version_num')::int >= 150000;
--- before 15 a clone has a name of its own
-CALL mend();
-SELECT * FROM found;
-
--- later_trigger, asked for the partition alone: mended where it comes from
-CREATE TRIGGER "~more" BEFORE UPDATE ON part FOR EACH ROW EXECUTE FUNCTION meddle();
-SELECT target, severity, code FROM lockfence.verify('part_1') WHERE target IS NOT NULL;
-DROP TRIGGER "~more" ON part;
-DROP FUNCTION meddle CASCADE;
-SELECT * FROM found;
-
--- token_column_missing: dropped, and renamed
-ALTER TABLE item DROP COLUMN fence;
-ALTER TABLE batch RENAME COLUMN fence TO "Grant";
-SELECT * FROM found;
-SELECT remedy FROM found \gexec
-SELECT * FROM found;
-SELECT target, token_column FROM lockfence.fences WHERE target IN ('item'::regclass, 'batch'::regclass) ORDER BY 1;
-
--- token_column_unfit: default, of a table and of one partition
-ALTER TABLE batch ALTER COLUMN "Grant" SET DEFAULT 9223372036854775807;
-ALTER TABLE part_1 ALTER COLUMN fence SET DEFAULT 1;
-SELECT * FROM found;
-SELECT remedy FROM found \gexec
-SELECT * FROM found;
-
--- token_column_unfit: identity, generated, type
-ALTER TABLE item ALTER COLUMN fence TYPE bigint, ALTER COLUMN fence SET NOT NULL;
-ALTER TABLE item ALTER COLUMN fence ADD GENERATED BY DEFAULT AS IDENTITY;
-ALTER TABLE batch DROP COLUMN "Grant";
-ALTER TABLE batch ADD COLUMN "Grant" bigint GENERATED ALWAYS AS (1) STORED;
-ALTER TABLE part ALTER COLUMN fence TYPE numeric;
-SELECT * FROM found;
-SELECT remedy FROM found \gexec
-SELECT * FROM found;
-
--- token_column_unfit: a generated column that is not stored, from 18
-DO $$
-BEGIN
-	IF current_setting('server_version_num')::int < 180000 THEN
-		RETURN;
+	IF NOT (has_table_privilege(member, 'SELECT') AND has_table_privilege('lockfence.mark', 'SELECT')
+		AND has_table_privilege('lockfence.state', 'SELECT')) THEN
+		RETURN false;
 	END IF;
-	ALTER TABLE batch DROP COLUMN "Grant";
-	EXECUTE 'ALTER TABLE batch ADD COLUMN "Grant" bigint GENERATED ALWAYS AS (1) VIRTUAL';
-	ASSERT (SELECT code FROM found) = 'token_column_unfit';
-	CALL mend();
+	EXECUTE format(
+		'SELECT EXISTS ('
+		'	SELECT FROM (SELECT lockfence.resource_of(%1$L, t) AS resource, t.%2$I AS token FROM ONLY %1$s t LIMIT 100) s'
+		'	WHERE s.resource IS NOT NULL'
+		'		AND s.token > (SELECT coalesce(max(value), 0) FROM lockfence.state WHERE name IN (''floor'', ''minimum''))'
+		'		AND NOT EXISTS (SELECT FROM lockfence.mark m WHERE m.resource = s.resource))',
+		member, token_column) INTO lacks;
+	RETURN lacks;
+EXCEPTION WHEN OTHERS THEN
+	RETURN false;
 END
 $$;
-SELECT * FROM found;
+COMMENT ON FUNCTION lockfence._lacks_marks(regclass, text) IS
+'whether a row carries a token whose resource has no mark, as far as a few rows show';
 
--- placeholder_missing: the remedy does nothing before the column is named
-ALTER TABLE batch RENAME COLUMN batch_id TO "batch%s";
-SELECT * FROM found;
-SELECT remedy FROM found \gexec
-SELECT code FROM found;
-SELECT replace(remedy, 'settle:{batch_id}', 'settle:{batch%s}') FROM found \gexec
-SELECT * FROM found;
-
--- placeholder_unfit: generated, and the token itself
-ALTER TABLE batch DROP COLUMN "batch%s";
-ALTER TABLE batch ADD COLUMN "batch%s" int GENERATED ALWAYS AS (1) STORED;
-SELECT * FROM found;
-SELECT remedy FROM found \gexec
-SELECT * FROM found;
-UPDATE pg_trigger SET tgargs = 'resource=part:{n}\000token_column=n\000', tgnargs = 2
-WHERE tgrelid IN ('part'::regclass, 'part_1'::regclass);
-SELECT target, severity, code, problem FROM found;
-SELECT replace(replace(remedy, '{n}', '{k}'), '''n''', '''fence''') FROM found WHERE target = 'part'::regclass AND code = 'placeholder_unfit' \gexec
-SELECT * FROM found;
-
--- row_marks_unlogged
-ALTER TABLE item SET UNLOGGED;
-ALTER TABLE batch SET UNLOGGED;
-SELECT * FROM found;
-SELECT remedy FROM found \gexec
-SELECT * FROM found;
-
--- advisory, missing_allowed: as declared
-SELECT lockfence.detach('item'), lockfence.attach('item', enforcement => 'advisory', missing => 'allow');
-SELECT * FROM found;
-SELECT remedy FROM found WHERE code = 'advisory' \gexec
-SELECT * FROM found;
-SELECT remedy FROM found \gexec
-SELECT * FROM found;
-
--- validator_missing, validator_unfit, validator_not_executable
-CREATE FUNCTION "Ask"(text, bigint) RETURNS boolean LANGUAGE sql AS 'SELECT true';
-SELECT lockfence.detach('job'), lockfence.attach('job', resource => 'job', validator => '"Ask"(text, bigint)');
-SELECT * FROM found;
-CREATE ROLE regress_verify_owner;
-GRANT USAGE, CREATE ON SCHEMA test_verify_tables TO regress_verify_owner;
-ALTER TABLE job OWNER TO regress_verify_owner;
-REVOKE EXECUTE ON FUNCTION "Ask" FROM PUBLIC;
-SELECT * FROM found;
-SELECT remedy FROM found \gexec
-SELECT * FROM found;
-REVOKE USAGE ON SCHEMA test_verify_tables FROM regress_verify_owner;
-SELECT * FROM found;
-SELECT remedy FROM found \gexec
-SELECT * FROM found;
-DROP FUNCTION "Ask";
-CREATE FUNCTION "Ask"(text, bigint) RETURNS integer LANGUAGE sql AS 'SELECT 1';
-SELECT * FROM found;
-DROP FUNCTION "Ask";
-SELECT * FROM found;
-SELECT remedy FROM found \gexec
-SELECT * FROM found;
-SELECT validator FROM lockfence.fences WHERE target = 'job'::regclass;
-
--- owner_can_login: the owner itself, whose right to write stays
-CREATE ROLE regress_verify_app LOGIN;
-ALTER TABLE batch OWNER TO regress_verify_app;
-SELECT target, severity, code, problem, regexp_replace(remedy, 'OWNER TO \S+;', 'OWNER TO SUPERUSER;') FROM found;
-CALL mend();
-SELECT * FROM found;
-SELECT has_table_privilege('regress_verify_app', 'batch', 'INSERT'), has_table_privilege('regress_verify_app', 'batch', 'DELETE');
-
--- owner_can_login: a member of the owner, also by another role; superusers do not count
-CREATE ROLE regress_verify_team;
-CREATE ROLE regress_verify_root SUPERUSER LOGIN;
-GRANT regress_verify_owner TO regress_verify_team;
-GRANT regress_verify_team TO regress_verify_app;
-GRANT regress_verify_owner TO regress_verify_root;
-SELECT target, severity, code, problem, regexp_replace(remedy, ' GRANTED BY \S+;', ';') FROM found;
-CALL mend();
-SELECT * FROM found;
-SELECT has_table_privilege('regress_verify_app', 'job', 'UPDATE');
-
--- trigger_privilege: as GRANT ALL gives it
-GRANT ALL ON item TO regress_verify_app, PUBLIC;
-SELECT * FROM found;
-SELECT remedy FROM found \gexec
-SELECT * FROM found;
-
--- marks_missing: rows that came without their marks; not where the role may not look, or the floor covers them
-CREATE TABLE loaded (k int, n int, fence bigint) PARTITION BY LIST (k);
-CREATE TABLE loaded_1 PARTITION OF loaded FOR VALUES IN (1);
-CREATE TABLE loaded_2 PARTITION OF loaded FOR VALUES IN (2);
-INSERT INTO loaded VALUES (1, 1, NULL), (1, 2, 10), (1, 3, 0), (2, 1, 20);
-SELECT lockfence.attach('loaded', resource => 'loaded:{k}/{n}', token_column => 'fence');
-SELECT * FROM found;
-SELECT count(*) FROM lockfence.verify('loaded_1') WHERE target = 'loaded'::regclass;
-SET ROLE regress_verify_app;
-SELECT count(*) FROM lockfence.verify() WHERE code = 'marks_missing';
-RESET ROLE;
-BEGIN;
-SELECT count(lockfence.reset_floor(20, 'test'));
-SELECT * FROM found;
-ROLLBACK;
-SELECT lockfence.raise_mark('loaded:1/2', 5, 'there is one, be it lower');
-SELECT * FROM found;
-BEGIN;
-ALTER TABLE loaded RENAME COLUMN n TO other;
-SELECT code FROM found;
-ROLLBACK;
-SELECT remedy FROM found \gexec
-SELECT * FROM found;
-SELECT resource, token FROM lockfence.mark WHERE resource LIKE 'loaded:%' ORDER BY 1;
-
--- A role that may look at nothing gets the findings all the same.
-ALTER TABLE item DISABLE TRIGGER "~lockfence_row";
-CREATE SCHEMA test_verify_hidden;
-CREATE FUNCTION test_verify_hidden.ask(text, lockfence.fence_token) RETURNS boolean LANGUAGE sql AS 'SELECT true';
-SELECT lockfence.detach('job'), lockfence.attach('job', resource => 'job', validator => 'test_verify_hidden.ask(text, lockfence.fence_token)');
-GRANT USAGE ON SCHEMA test_verify_tables TO regress_verify_app;
-GRANT SELECT ON found TO regress_verify_app;
-SET ROLE regress_verify_app;
-SELECT target, severity, code FROM lockfence.verify('item') WHERE target IS NOT NULL;
-SELECT target, severity, code FROM lockfence.verify('job') WHERE target IS NOT NULL;
-RESET ROLE;
-
-SET client_min_messages = error;
-DROP SCHEMA test_verify_tables, test_verify_hidden CASCADE;
-DROP ROLE regress_verify_owner, regress_verify_app, regress_verify_team, regress_verify_root;
+CREATE FUNCTION lockfence._verify_marks(members lockfence._member[])
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT DISTINCT m.root, 'error', 'marks_missing',
+		format('Rows of %s carry tokens of resources that have no mark, as after a restore without lockfence.mark: stale tokens pass.',
+			m.root),
+		format('SELECT lockfence.reconcile(%L);', m.root)
+	FROM unnest(members) m JOIN pg_class c ON c.oid = m.member
+	WHERE m.is_guarded AND c.relkind = 'r' AND m.settings ?& ARRAY['resource', 'token_column']
+		AND lockfence._lacks_marks(m.member, m.settings ->> 'token_column')
+$$;
+COMMENT ON FUNCTION lockfence._verify_marks(lockfence._member[]) IS
+'findings of verify(): marks that did not come with the rows';

@@ -1,0 +1,122 @@
+-- ---------------------------------------------------------------- fences
+
+CREATE FUNCTION lockfence.guard_row() RETURNS trigger
+LANGUAGE c
+AS 'MODULE_PATHNAME', 'lockfence_guard_row';
+COMMENT ON FUNCTION lockfence.guard_row() IS
+'guard of a fenced table, BEFORE INSERT OR UPDATE OR DELETE FOR EACH ROW; created by attach()';
+
+CREATE FUNCTION lockfence.guard_statement() RETURNS trigger
+LANGUAGE c
+AS 'MODULE_PATHNAME', 'lockfence_guard_statement';
+COMMENT ON FUNCTION lockfence.guard_statement() IS
+'guard of a table with a constant resource, BEFORE INSERT OR UPDATE OR DELETE FOR EACH STATEMENT; created by attach()';
+
+CREATE FUNCTION lockfence.guard_truncate() RETURNS trigger
+LANGUAGE c
+AS 'MODULE_PATHNAME', 'lockfence_guard_truncate';
+COMMENT ON FUNCTION lockfence.guard_truncate() IS
+'guard of a fenced table, BEFORE TRUNCATE; created by attach()';
+
+REVOKE ALL ON FUNCTION
+	lockfence.guard_row(), lockfence.guard_statement(), lockfence.guard_truncate()
+FROM PUBLIC;
+
+CREATE FUNCTION lockfence.fence_settings(
+	arguments bytea,
+	OUT resource text, OUT token_column text, OUT accept text, OUT enforcement text,
+	OUT missing text, OUT repeat text, OUT validator regprocedure,
+	OUT advisory_since timestamp with time zone)
+LANGUAGE c STABLE STRICT
+AS 'MODULE_PATHNAME', 'lockfence_fence_settings';
+COMMENT ON FUNCTION lockfence.fence_settings(bytea) IS
+'the settings that a guard''s arguments (pg_trigger.tgargs) declare; an error if they declare none that make sense';
+
+CREATE FUNCTION lockfence.template_columns(template text)
+RETURNS text[]
+LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+AS 'MODULE_PATHNAME', 'lockfence_template_columns';
+COMMENT ON FUNCTION lockfence.template_columns(text) IS
+'the columns that a resource template names in braces, in their order; an error if a brace is out of place';
+
+CREATE FUNCTION lockfence.resource_of(target regclass, target_row record)
+RETURNS text
+LANGUAGE c STABLE STRICT
+AS 'MODULE_PATHNAME', 'lockfence_resource_of';
+COMMENT ON FUNCTION lockfence.resource_of(regclass, record) IS
+'the resource that a row of a fenced table belongs to; null on a row fence or an unfenced table. Example: SELECT lockfence.resource_of(''batch'', b) FROM batch b';
+
+-- The table itself, its partitions and the tables that inherit from it.
+CREATE FUNCTION lockfence._family(target regclass)
+RETURNS TABLE (member regclass, depth integer)
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH RECURSIVE family AS (
+		SELECT target::oid AS relid, 0 AS depth
+		UNION ALL
+		SELECT i.inhrelid, f.depth + 1
+		FROM family f JOIN pg_inherits i ON i.inhparent = f.relid
+	)
+	SELECT relid::regclass, max(depth) FROM family GROUP BY relid ORDER BY 2, 1
+$$;
+COMMENT ON FUNCTION lockfence._family(regclass) IS
+'a table with its partitions and inheritance children, parents first';
+
+-- Settings that parse, or a row of nulls.
+CREATE FUNCTION lockfence._settings(
+	arguments bytea,
+	OUT resource text, OUT token_column text, OUT accept text, OUT enforcement text,
+	OUT missing text, OUT repeat text, OUT validator regprocedure,
+	OUT advisory_since timestamp with time zone)
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	SELECT s.* INTO resource, token_column, accept, enforcement, missing, repeat, validator,
+		advisory_since
+	FROM lockfence.fence_settings(arguments) s;
+EXCEPTION WHEN OTHERS THEN
+	NULL;
+END
+$$;
+COMMENT ON FUNCTION lockfence._settings(bytea) IS
+'fence_settings(), with nulls in place of an error';
+
+CREATE VIEW lockfence.fences AS
+SELECT c.oid::pg_catalog.regclass AS target,
+	CASE
+		WHEN s.accept IS NULL THEN NULL
+		WHEN s.resource IS NULL THEN 'row'
+		WHEN pg_catalog.cardinality(lockfence.template_columns(s.resource)) OPERATOR(pg_catalog.=) 0
+			THEN 'constant'
+		ELSE 'template'
+	END AS kind,
+	s.resource, s.token_column, s.accept, s.enforcement, s.missing, s.repeat, s.validator,
+	s.advisory_since,
+	EXISTS (
+		SELECT FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_trigger p
+			ON p.tgrelid OPERATOR(pg_catalog.=) i.inhparent
+		WHERE i.inhrelid OPERATOR(pg_catalog.=) c.oid
+			AND p.tgfoid OPERATOR(pg_catalog.=) t.tgfoid
+	) AS inherited,
+	(
+		SELECT pg_catalog.jsonb_object_agg(g.tgname,
+			CASE g.tgenabled WHEN 'A' THEN 'always' WHEN 'O' THEN 'origin'
+				WHEN 'R' THEN 'replica' ELSE 'disabled' END)
+		FROM pg_catalog.pg_trigger g
+		WHERE g.tgrelid OPERATOR(pg_catalog.=) c.oid
+			AND g.tgfoid OPERATOR(pg_catalog.=) ANY (ARRAY[
+				'lockfence.guard_row()'::pg_catalog.regprocedure::pg_catalog.oid,
+				'lockfence.guard_statement()'::pg_catalog.regprocedure::pg_catalog.oid,
+				'lockfence.guard_truncate()'::pg_catalog.regprocedure::pg_catalog.oid])
+	) AS triggers
+FROM pg_catalog.pg_trigger t
+	JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) t.tgrelid
+	CROSS JOIN LATERAL lockfence._settings(t.tgargs) s
+WHERE t.tgfoid OPERATOR(pg_catalog.=) ANY (ARRAY[
+	'lockfence.guard_row()'::pg_catalog.regprocedure::pg_catalog.oid,
+	'lockfence.guard_statement()'::pg_catalog.regprocedure::pg_catalog.oid]);
+COMMENT ON VIEW lockfence.fences IS
+'every fenced table with its settings, whether it has them from a parent, and the state of its triggers (all should be "always")';
+GRANT SELECT ON lockfence.fences TO PUBLIC;

@@ -1,0 +1,376 @@
+-- ---------------------------------------------------------------- verification
+
+-- Nearly everything here reads catalogs alone and must answer in whatever state it
+-- finds them, so what was declared is read from the triggers' bytes again and
+-- not by the function that takes them at their word.
+
+CREATE TYPE lockfence._finding AS (
+	target regclass, severity text, code text, problem text, remedy text);
+COMMENT ON TYPE lockfence._finding IS
+'a row of verify()';
+
+CREATE TYPE lockfence._guard AS (
+	id oid, member regclass, name name, parent oid, enabled "char", kind text, proper_name name,
+	function regproc, is_ours boolean, is_whole boolean, has_columns boolean, has_condition boolean,
+	settings jsonb, fault text);
+COMMENT ON TYPE lockfence._guard IS
+'a guard and what is right with it; is_whole: it fires before every event that it is there for';
+
+CREATE TYPE lockfence._member AS (
+	member regclass, root regclass, settings jsonb, kinds text[], is_guarded boolean);
+COMMENT ON TYPE lockfence._member IS
+'a table that verify() looks at, and its fence: the topmost table that has it (null: none), its settings and the kinds of guards it takes';
+
+-- pg_trigger.tgargs: each argument is ended by a zero byte.
+CREATE FUNCTION lockfence._argument_list(arguments bytea)
+RETURNS text[]
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	bytes text := regexp_replace(encode(arguments, 'hex'), '(..)', E'\\1 ', 'g');
+	pieces text[] := string_to_array(bytes, '00 ');
+BEGIN
+	RETURN ARRAY(
+		SELECT convert_from(decode(p.hex, 'hex'), getdatabaseencoding())
+		FROM unnest(pieces[:cardinality(pieces) - 1]) WITH ORDINALITY AS p (hex, place)
+		ORDER BY p.place);
+EXCEPTION WHEN OTHERS THEN
+	RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION lockfence._argument_list(bytea) IS
+'a trigger''s arguments; null if they are no text';
+
+CREATE FUNCTION lockfence._declared(arguments bytea)
+RETURNS jsonb
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT coalesce(jsonb_object_agg(s.setting, s.value ORDER BY s.place), '{}')
+	FROM (
+		SELECT split_part(a.argument, '=', 1), substr(a.argument, strpos(a.argument, '=') + 1), a.place
+		FROM unnest(lockfence._argument_list(arguments)) WITH ORDINALITY AS a (argument, place)
+	) AS s (setting, value, place)
+	WHERE s.setting IN ('resource', 'token_column', 'validator')
+		OR (s.setting, s.value) IN (('accept', 'presented'), ('enforcement', 'advisory'),
+			('missing', 'allow'), ('repeat', 'reject'))
+$$;
+COMMENT ON FUNCTION lockfence._declared(bytea) IS
+'what can be made out of a guard''s arguments, without what is as by default';
+
+-- The validator is left out: whether it exists is a question of its own.
+CREATE FUNCTION lockfence._fault(arguments bytea, number integer)
+RETURNS text
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	list text[] := lockfence._argument_list(arguments);
+	settings jsonb := lockfence._declared(arguments);
+BEGIN
+	IF list IS NULL OR cardinality(list) <> number THEN
+		RETURN 'they cannot be read';
+	END IF;
+	PERFORM lockfence.fence_settings(coalesce((
+		SELECT string_agg(convert_to(a.argument, getdatabaseencoding()) || decode('00', 'hex'), '')
+		FROM unnest(list) AS a (argument)
+		WHERE split_part(a.argument, '=', 1) <> 'validator'), ''));
+	PERFORM lockfence.template_columns(settings ->> 'resource');
+	RETURN CASE
+		WHEN NOT settings ?| ARRAY['resource', 'token_column']
+			THEN 'they name neither a resource nor a token column'
+		WHEN settings ?& ARRAY['repeat', 'missing']
+			THEN 'a single-use fence cannot let writes without a token pass'
+	END;
+EXCEPTION WHEN OTHERS THEN
+	RETURN SQLERRM;
+END
+$$;
+COMMENT ON FUNCTION lockfence._fault(bytea, integer) IS
+'why a guard''s arguments declare no fence; null if they do';
+
+-- A guard is what calls a function of ours, or stands where such a one belongs.
+CREATE FUNCTION lockfence._guards(tables regclass[])
+RETURNS SETOF lockfence._guard
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT t.oid, t.tgrelid, t.tgname, t.tgparentid, t.tgenabled, k.kind, k.name,
+		t.tgfoid, t.tgfoid = k.function, t.tgtype = k.type, t.tgattr::text <> '', t.tgqual IS NOT NULL,
+		lockfence._declared(t.tgargs), lockfence._fault(t.tgargs, t.tgnargs)
+	FROM pg_trigger t
+		JOIN (VALUES
+			('row', '~lockfence_row'::name, 'lockfence.guard_row()'::regprocedure, 31),
+			('statement', '~lockfence_statement', 'lockfence.guard_statement()', 30),
+			('truncate', '~lockfence_truncate', 'lockfence.guard_truncate()', 34)
+		) AS k (kind, name, function, type)
+			ON t.tgfoid = k.function
+			OR t.tgname = k.name AND t.tgfoid NOT IN ('lockfence.guard_row()'::regprocedure,
+				'lockfence.guard_statement()'::regprocedure, 'lockfence.guard_truncate()'::regprocedure)
+	WHERE t.tgrelid = ANY (tables)
+$$;
+COMMENT ON FUNCTION lockfence._guards(regclass[]) IS
+'the guards of some tables';
+
+-- Fenced, or with a column that says it should be.
+CREATE FUNCTION lockfence._fenced_tables()
+RETURNS SETOF regclass
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT c.oid::regclass
+	FROM pg_class c
+	WHERE c.relnamespace <> 'lockfence'::regnamespace
+		AND (c.oid IN (
+				SELECT tgrelid FROM pg_trigger
+				WHERE tgname IN ('~lockfence_row', '~lockfence_statement', '~lockfence_truncate')
+					OR tgfoid IN ('lockfence.guard_row()'::regprocedure, 'lockfence.guard_statement()'::regprocedure,
+						'lockfence.guard_truncate()'::regprocedure))
+			OR c.relkind IN ('r', 'p') AND c.relpersistence <> 't' AND c.oid IN (
+				SELECT attrelid FROM pg_attribute
+				WHERE atttypid = 'lockfence.fence_token'::regtype AND NOT attisdropped))
+$$;
+COMMENT ON FUNCTION lockfence._fenced_tables() IS
+'the tables that have a guard or a column of type lockfence.fence_token';
+
+CREATE FUNCTION lockfence._ancestors(member regclass)
+RETURNS TABLE (ancestor regclass, height integer)
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH RECURSIVE line AS (
+		SELECT member::oid AS relid, 0 AS height
+		UNION ALL
+		SELECT i.inhparent, l.height + 1
+		FROM line l JOIN pg_inherits i ON i.inhrelid = l.relid
+	)
+	SELECT relid::regclass, max(height) FROM line GROUP BY relid
+$$;
+COMMENT ON FUNCTION lockfence._ancestors(regclass) IS
+'a table with the tables that it is a partition of or inherits from';
+
+CREATE FUNCTION lockfence._placeholders(settings jsonb)
+RETURNS text[]
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	RETURN lockfence.template_columns(settings ->> 'resource');
+EXCEPTION WHEN OTHERS THEN
+	RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION lockfence._placeholders(jsonb) IS
+'the columns that name a fence''s resource; null if it has none or it makes no sense';
+
+CREATE FUNCTION lockfence._kinds(settings jsonb)
+RETURNS text[]
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT CASE
+		WHEN settings ? 'token_column' OR lockfence._placeholders(settings) <> '{}'
+			THEN ARRAY['row', 'truncate']
+		WHEN lockfence._placeholders(settings) = '{}' THEN ARRAY['statement', 'truncate']
+		ELSE ARRAY['truncate']
+	END
+$$;
+COMMENT ON FUNCTION lockfence._kinds(jsonb) IS
+'the kinds of guards that a fence consists of, as far as its settings tell';
+
+-- A fence reaches from its topmost table down, so that the tables asked for
+-- are looked at with all that they are related to.
+CREATE FUNCTION lockfence._relatives(tables regclass[])
+RETURNS SETOF regclass
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH RECURSIVE up AS (
+		SELECT t.relid::oid FROM unnest(tables) AS t (relid)
+		UNION
+		SELECT i.inhparent FROM up u JOIN pg_inherits i ON i.inhrelid = u.relid
+	), down AS (
+		SELECT relid FROM up
+		UNION
+		SELECT i.inhrelid FROM down d JOIN pg_inherits i ON i.inhparent = d.relid
+	)
+	SELECT relid::regclass FROM down
+$$;
+COMMENT ON FUNCTION lockfence._relatives(regclass[]) IS
+'tables with their parents and all of their partitions and children';
+
+-- The topmost table says what the fence is.  Of two guards the stricter is believed.
+CREATE FUNCTION lockfence._members(tables regclass[], guards lockfence._guard[])
+RETURNS SETOF lockfence._member
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH RECURSIVE line AS (
+		SELECT t.member, t.member::oid AS ancestor, 0 AS height FROM unnest(tables) AS t (member)
+		UNION ALL
+		SELECT l.member, i.inhparent, l.height + 1
+		FROM line l JOIN pg_inherits i ON i.inhrelid = l.ancestor
+	), rooted AS MATERIALIZED (
+		SELECT DISTINCT ON (member) member, ancestor::regclass AS root, height AS depth
+		FROM line
+		WHERE ancestor IN (SELECT g.member FROM unnest(guards) g)
+		ORDER BY member, height DESC, ancestor
+	), declared AS MATERIALIZED (
+		SELECT DISTINCT ON (r.root) r.root, g.settings, lockfence._kinds(g.settings) AS kinds
+		FROM rooted r JOIN unnest(guards) g ON g.member = r.member
+		ORDER BY r.root, g.fault IS NOT NULL, NOT g.is_ours, r.depth,
+			(g.settings ? 'enforcement')::integer + (g.settings ? 'missing')::integer,
+			g.kind = 'truncate', g.id
+	)
+	SELECT t.member, d.root, d.settings, d.kinds, t.member IN (SELECT g.member FROM unnest(guards) g)
+	FROM unnest(tables) AS t (member)
+		LEFT JOIN rooted r ON r.member = t.member
+		LEFT JOIN declared d ON d.root = r.root
+$$;
+COMMENT ON FUNCTION lockfence._members(regclass[], lockfence._guard[]) IS
+'tables with the fence of each';
+
+-- Remedies.  Those that need several statements can be run as one string.
+
+CREATE FUNCTION lockfence._attach_call(target regclass, settings jsonb)
+RETURNS text
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT format('lockfence.attach(%L%s)', target,
+		string_agg(format(', %s => %L', s.setting, s.value), '' ORDER BY s.place))
+	FROM (VALUES
+		(1, 'resource', settings ->> 'resource'),
+		(2, 'token_column', CASE WHEN settings ? 'resource' THEN settings ->> 'token_column'
+			ELSE nullif(settings ->> 'token_column', 'fence') END),
+		(3, 'accept', settings ->> 'accept'),
+		(4, 'enforcement', settings ->> 'enforcement'),
+		(5, 'missing', CASE WHEN NOT settings ? 'repeat' THEN settings ->> 'missing' END),
+		(6, 'repeat', settings ->> 'repeat'),
+		(7, 'validator', CASE WHEN settings ? 'resource' THEN settings ->> 'validator' END)
+	) AS s (place, setting, value)
+	WHERE s.value IS NOT NULL
+$$;
+COMMENT ON FUNCTION lockfence._attach_call(regclass, jsonb) IS
+'the call of attach() that makes a fence with the settings';
+
+-- One statement, so that no write comes between the old fence and the new.
+-- detach() finds guards by their names: those of other names go last.
+CREATE FUNCTION lockfence._redeclare(target regclass, settings jsonb)
+RETURNS text
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH guard AS (
+		SELECT t.tgrelid::regclass AS member, t.tgname, t.tgname LIKE '~lockfence@_%' ESCAPE '@' AS is_named
+		FROM lockfence._family(target) f JOIN pg_trigger t ON t.tgrelid = f.member
+		WHERE t.tgparentid = 0 AND (t.tgname LIKE '~lockfence@_%' ESCAPE '@'
+			OR t.tgfoid IN ('lockfence.guard_row()'::regprocedure, 'lockfence.guard_statement()'::regprocedure,
+				'lockfence.guard_truncate()'::regprocedure))
+	)
+	SELECT CASE
+		WHEN settings ?| ARRAY['resource', 'token_column'] THEN
+			concat('SELECT ',
+				(SELECT format('lockfence.detach(%L), ', target) FROM guard WHERE is_named LIMIT 1),
+				lockfence._attach_call(target, settings), ';',
+				(SELECT string_agg(format(E'\nDROP TRIGGER IF EXISTS %I ON %s;', tgname, member), ''
+					ORDER BY member, tgname) FROM guard WHERE NOT is_named))
+		ELSE concat('-- Nothing tells the settings; state them: SELECT ',
+			(SELECT format('lockfence.detach(%L), ', target) FROM guard WHERE is_named LIMIT 1),
+			format('lockfence.attach(%L, ...);', target))
+	END
+$$;
+COMMENT ON FUNCTION lockfence._redeclare(regclass, jsonb) IS
+'the statement that replaces whatever guards a table''s family has by a fence with the settings';
+
+CREATE FUNCTION lockfence._argument_text(settings jsonb)
+RETURNS text
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT string_agg(quote_literal(s.setting || '=' || s.value), ', '
+		ORDER BY array_position(ARRAY['resource', 'token_column', 'accept', 'enforcement', 'missing',
+			'repeat', 'validator'], s.setting))
+	FROM jsonb_each_text(settings) AS s (setting, value)
+$$;
+COMMENT ON FUNCTION lockfence._argument_text(jsonb) IS
+'a fence''s settings as the arguments of its triggers';
+
+CREATE FUNCTION lockfence._create_guard(member regclass, kind text, settings jsonb)
+RETURNS text
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT format(E'CREATE TRIGGER "~lockfence_%1$s" BEFORE %2$s ON %3$s FOR EACH %4$s EXECUTE FUNCTION lockfence.guard_%1$s(%5$s);\n'
+			'ALTER TABLE %3$s ENABLE ALWAYS TRIGGER "~lockfence_%1$s";',
+		kind,
+		CASE kind WHEN 'truncate' THEN 'TRUNCATE' ELSE 'INSERT OR UPDATE OR DELETE' END,
+		member,
+		CASE kind WHEN 'row' THEN 'ROW' ELSE 'STATEMENT' END,
+		lockfence._argument_text(settings))
+$$;
+COMMENT ON FUNCTION lockfence._create_guard(regclass, text, jsonb) IS
+'the statements that create one guard of a fence';
+
+-- A partition has its row guard from its parent.
+CREATE FUNCTION lockfence._add_guards(member regclass, root regclass, kinds text[], settings jsonb)
+RETURNS text
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT CASE
+		WHEN 'row' = ANY (kinds) AND (
+				SELECT relkind = 'p' OR relispartition FROM pg_class WHERE oid = member)
+			OR NOT settings ?| ARRAY['resource', 'token_column']
+			THEN lockfence._redeclare(root, settings)
+		ELSE (
+			SELECT string_agg(lockfence._create_guard(member, k.kind, settings), E'\n' ORDER BY k.kind)
+			FROM unnest(kinds) AS k (kind))
+	END
+$$;
+COMMENT ON FUNCTION lockfence._add_guards(regclass, regclass, text[], jsonb) IS
+'the statements that give a table the guards that it lacks';
+
+-- The trigger that a cloned one has its name from, on 15 and later.
+CREATE FUNCTION lockfence._original(trigger oid)
+RETURNS oid
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH RECURSIVE line AS (
+		SELECT oid, tgparentid FROM pg_trigger WHERE oid = trigger
+		UNION ALL
+		SELECT t.oid, t.tgparentid
+		FROM line l JOIN pg_trigger t ON t.oid = l.tgparentid
+		WHERE current_setting('server_version_num')::integer >= 150000
+	)
+	SELECT l.oid FROM line l WHERE NOT EXISTS (SELECT FROM line p WHERE p.oid = l.tgparentid)
+$$;
+COMMENT ON FUNCTION lockfence._original(oid) IS
+'the trigger to rename for a trigger of a partition to be renamed';
+
+CREATE FUNCTION lockfence._rename(trigger oid, new_name name)
+RETURNS text
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT format('ALTER TRIGGER %I ON %s RENAME TO %I;', tgname, tgrelid::regclass, new_name)
+	FROM pg_trigger WHERE oid = lockfence._original(trigger)
+$$;
+COMMENT ON FUNCTION lockfence._rename(oid, name) IS
+'the statement that renames a trigger';
+
+-- Clones are reported where the one that they follow is not.
+CREATE FUNCTION lockfence._follows(trigger oid, members lockfence._member[])
+RETURNS boolean
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT EXISTS (
+		SELECT FROM pg_trigger
+		WHERE oid = lockfence._original(trigger) AND oid <> trigger
+			AND tgrelid IN (SELECT m.member FROM unnest(members) m))
+$$;
+COMMENT ON FUNCTION lockfence._follows(oid, lockfence._member[]) IS
+'whether a trigger is renamed along with one of another table among the given';
