@@ -361,6 +361,16 @@ lockfence_present(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64(previous);
 }
 
+/* Is the token neither of another epoch nor outdated for all, by now? */
+bool
+lockfence_is_in_force(FenceToken token)
+{
+	int			epoch = lockfence_state_epoch();
+
+	return !lockfence_gate_is_sealed() && token >= lockfence_state_minimum() &&
+		(epoch < 0 || epoch == lockfence_token_epoch(token));
+}
+
 /* is_current(resource text, token fence_token): advice, without any lock */
 Datum
 lockfence_is_current(PG_FUNCTION_ARGS)
@@ -368,15 +378,10 @@ lockfence_is_current(PG_FUNCTION_ARGS)
 	char	   *resource = lockfence_require_resource(fcinfo, 0);
 	FenceToken	token;
 	FenceToken	mark;
-	int			epoch;
 
 	lockfence_require_token(fcinfo, 1);
 	token = PG_GETARG_INT64(1);
-	if (lockfence_gate_is_sealed())
-		PG_RETURN_BOOL(false);
-	epoch = lockfence_state_epoch();
-	if (token < lockfence_state_minimum() ||
-		(epoch >= 0 && epoch != lockfence_token_epoch(token)))
+	if (!lockfence_is_in_force(token))
 		PG_RETURN_BOOL(false);
 	mark = lockfence_mark_peek(resource);
 	PG_RETURN_BOOL(token >= (mark != 0 ? mark : lockfence_state_floor()));

@@ -15,16 +15,12 @@
 #include "postgres.h"
 
 #include "access/table.h"
-#include "catalog/pg_operator.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/hsearch.h"
-#include "utils/jsonb.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
-#include "utils/syscache.h"
-#include "utils/typcache.h"
 
 #include "compat.h"
 #include "lockfence.h"
@@ -40,16 +36,6 @@ typedef struct KeptPlan
 	char		key[MAX_PLAN_KEY];	/* hash key */
 	SPIPlanPtr	plan;
 } KeptPlan;
-
-/* One column that the caller names. */
-typedef struct GivenColumn
-{
-	AttrNumber	attno;
-	const char *name;
-	Oid			type;
-	Datum		value;
-	bool		isnull;
-} GivenColumn;
 
 /* One call. */
 typedef struct GuardedCall
@@ -67,100 +53,6 @@ PG_FUNCTION_INFO_V1(lockfence_guarded_update);
 PG_FUNCTION_INFO_V1(lockfence_guarded_delete);
 
 static HTAB *plans = NULL;
-
-/* The column of that name; an error if there is none to write. */
-static Form_pg_attribute
-find_column(Relation rel, const char *name)
-{
-	AttrNumber	attno = get_attnum(RelationGetRelid(rel), name);
-
-	if (attno <= 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_COLUMN),
-				 errmsg("column \"%s\" of relation \"%s\" does not exist",
-						name, RelationGetRelationName(rel)),
-				 errtable(rel)));
-	return TupleDescAttr(RelationGetDescr(rel), attno - 1);
-}
-
-/* One member of the caller's object, converted for its column. */
-static void
-convert_column(Relation rel, GivenColumn *column, JsonbValue *name, JsonbValue *value)
-{
-	Form_pg_attribute attribute;
-	Oid			input;
-	Oid			ioparam;
-
-	attribute = find_column(rel, pnstrdup(name->val.string.val, name->val.string.len));
-	column->attno = attribute->attnum;
-	column->name = NameStr(attribute->attname);
-	column->type = attribute->atttypid;
-	column->isnull = value->type == jbvNull;
-	getTypeInputInfo(column->type, &input, &ioparam);
-	column->value = OidInputFunctionCall(input,
-										 column->isnull ? NULL : lockfence_json_input(rel, column->name, column->type, value),
-										 ioparam, attribute->atttypmod);
-}
-
-/* The columns that a JSON object names. */
-static GivenColumn *
-convert_object(Relation rel, Jsonb *object, const char *what, int *ncolumns)
-{
-	JsonbIterator *iterator;
-	JsonbValue	name;
-	JsonbValue	value;
-	GivenColumn *columns;
-	int			n = 0;
-
-	if (!JB_ROOT_IS_OBJECT(object))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("%s must be a JSON object of column names and values", what)));
-	if (JB_ROOT_COUNT(object) == 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("%s must name at least one column", what)));
-
-	columns = palloc0(JB_ROOT_COUNT(object) * sizeof(GivenColumn));
-	iterator = JsonbIteratorInit(&object->root);
-	(void) JsonbIteratorNext(&iterator, &name, true);
-	while (JsonbIteratorNext(&iterator, &name, true) == WJB_KEY)
-	{
-		(void) JsonbIteratorNext(&iterator, &value, true);
-		convert_column(rel, &columns[n++], &name, &value);
-	}
-	*ncolumns = n;
-	return columns;
-}
-
-/* Append `column = $n`, by the equality that the type's indexes use. */
-static void
-append_key(StringInfo statement, const GivenColumn *key, int param)
-{
-	TypeCacheEntry *type = lookup_type_cache(key->type, TYPECACHE_EQ_OPR);
-	HeapTuple	tuple;
-	Form_pg_operator op;
-
-	if (key->isnull)
-	{
-		appendStringInfo(statement, "%s IS NULL", quote_identifier(key->name));
-		return;
-	}
-	if (!OidIsValid(type->eq_opr))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_FUNCTION),
-				 errmsg("column \"%s\" cannot be part of a key", key->name),
-				 errdetail("Type %s has no equality operator.",
-						   format_type_be(key->type))));
-	tuple = SearchSysCache1(OPEROID, ObjectIdGetDatum(type->eq_opr));
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for operator %u", type->eq_opr);
-	op = (Form_pg_operator) GETSTRUCT(tuple);
-	appendStringInfo(statement, "%s OPERATOR(%s.%s) $%d", quote_identifier(key->name),
-					 quote_identifier(get_namespace_name(op->oprnamespace)),
-					 NameStr(op->oprname), param);
-	ReleaseSysCache(tuple);
-}
 
 /* The statement, and the type and value of each of its parameters. */
 static char *
@@ -188,7 +80,7 @@ build_statement(const GuardedCall *call, int *nparams, Oid *types, Datum *values
 	for (int i = 0; i < call->nkeys; i++)
 	{
 		appendStringInfoString(&statement, i > 0 ? " AND " : " WHERE ");
-		append_key(&statement, &call->keys[i], n + 1);
+		lockfence_append_key(&statement, &call->keys[i], n + 1);
 		if (call->keys[i].isnull)
 			continue;
 		types[n] = call->keys[i].type;
@@ -354,17 +246,6 @@ open_target(GuardedCall *call, FunctionCallInfo fcinfo)
 				 errtable(call->rel)));
 }
 
-/* An argument as jsonb, not null. */
-static Jsonb *
-require_jsonb(FunctionCallInfo fcinfo, int argno, const char *what)
-{
-	if (PG_ARGISNULL(argno))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("%s must not be null", what)));
-	return PG_GETARG_JSONB_P(argno);
-}
-
 /* guarded_update(target regclass, key jsonb, changes jsonb, token) -> rows */
 Datum
 lockfence_guarded_update(PG_FUNCTION_ARGS)
@@ -375,9 +256,9 @@ lockfence_guarded_update(PG_FUNCTION_ARGS)
 	open_target(&call, fcinfo);
 	lockfence_require_token(fcinfo, 3);
 	call.token = PG_GETARG_INT64(3);
-	call.keys = convert_object(call.rel, require_jsonb(fcinfo, 1, "key"), "key",
+	call.keys = lockfence_given_columns(call.rel, lockfence_require_jsonb(fcinfo, 1, "key"), "key",
 							   &call.nkeys);
-	call.changes = convert_object(call.rel, require_jsonb(fcinfo, 2, "changes"),
+	call.changes = lockfence_given_columns(call.rel, lockfence_require_jsonb(fcinfo, 2, "changes"),
 								  "changes", &call.nchanges);
 	rows = guarded_write(&call);
 	table_close(call.rel, NoLock);
@@ -394,7 +275,7 @@ lockfence_guarded_delete(PG_FUNCTION_ARGS)
 	open_target(&call, fcinfo);
 	lockfence_require_token(fcinfo, 2);
 	call.token = PG_GETARG_INT64(2);
-	call.keys = convert_object(call.rel, require_jsonb(fcinfo, 1, "key"), "key",
+	call.keys = lockfence_given_columns(call.rel, lockfence_require_jsonb(fcinfo, 1, "key"), "key",
 							   &call.nkeys);
 	rows = guarded_write(&call);
 	table_close(call.rel, NoLock);

@@ -1,17 +1,20 @@
 /*
  * jsonvalue.c
- *		A JSON value as the text that a column's input function reads.
+ *		JSON that a caller gives: an object as columns and their values, each by
+ *		the text that the column's input function reads.
  */
 #include "postgres.h"
 
+#include "catalog/pg_operator.h"
 #include "catalog/pg_type.h"
 #include "lib/stringinfo.h"
 #include "lockfence.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
-#include "utils/jsonb.h"
 #include "utils/lsyscache.h"
 #include "utils/numeric.h"
+#include "utils/syscache.h"
+#include "utils/typcache.h"
 
 static void append_array_element(StringInfo text, JsonbValue *value, bool documents);
 
@@ -102,8 +105,8 @@ is_json_type(Oid type)
 }
 
 /* The text that the column's input function is to read. */
-char *
-lockfence_json_input(Relation rel, const char *column, Oid type, JsonbValue *value)
+static char *
+json_input(Relation rel, const char *column, Oid type, JsonbValue *value)
 {
 	Oid			element = get_element_type(getBaseType(type));
 
@@ -127,4 +130,109 @@ lockfence_json_input(Relation rel, const char *column, Oid type, JsonbValue *val
 			 errhint("Give the value as a JSON string, in the text form of the type."),
 			 errtable(rel)));
 	return NULL;				/* keep compiler quiet */
+}
+
+/* The column of that name; an error if there is none to write. */
+static Form_pg_attribute
+find_column(Relation rel, const char *name)
+{
+	AttrNumber	attno = get_attnum(RelationGetRelid(rel), name);
+
+	if (attno <= 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_COLUMN),
+				 errmsg("column \"%s\" of relation \"%s\" does not exist",
+						name, RelationGetRelationName(rel)),
+				 errtable(rel)));
+	return TupleDescAttr(RelationGetDescr(rel), attno - 1);
+}
+
+/* One member of the caller's object, converted for its column. */
+static void
+convert_column(Relation rel, GivenColumn *column, JsonbValue *name, JsonbValue *value)
+{
+	Form_pg_attribute attribute;
+	Oid			input;
+	Oid			ioparam;
+
+	attribute = find_column(rel, pnstrdup(name->val.string.val, name->val.string.len));
+	column->attno = attribute->attnum;
+	column->name = NameStr(attribute->attname);
+	column->type = attribute->atttypid;
+	column->isnull = value->type == jbvNull;
+	getTypeInputInfo(column->type, &input, &ioparam);
+	column->value = OidInputFunctionCall(input,
+										 column->isnull ? NULL : json_input(rel, column->name, column->type, value),
+										 ioparam, attribute->atttypmod);
+}
+
+/* The columns that a JSON object names. */
+GivenColumn *
+lockfence_given_columns(Relation rel, Jsonb *object, const char *what, int *ncolumns)
+{
+	JsonbIterator *iterator;
+	JsonbValue	name;
+	JsonbValue	value;
+	GivenColumn *columns;
+	int			n = 0;
+
+	if (!JB_ROOT_IS_OBJECT(object))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("%s must be a JSON object of column names and values", what)));
+	if (JB_ROOT_COUNT(object) == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("%s must name at least one column", what)));
+
+	columns = palloc0(JB_ROOT_COUNT(object) * sizeof(GivenColumn));
+	iterator = JsonbIteratorInit(&object->root);
+	(void) JsonbIteratorNext(&iterator, &name, true);
+	while (JsonbIteratorNext(&iterator, &name, true) == WJB_KEY)
+	{
+		(void) JsonbIteratorNext(&iterator, &value, true);
+		convert_column(rel, &columns[n++], &name, &value);
+	}
+	*ncolumns = n;
+	return columns;
+}
+
+/* Append `column = $n`, by the equality that the type's indexes use. */
+void
+lockfence_append_key(StringInfo statement, const GivenColumn *key, int param)
+{
+	TypeCacheEntry *type = lookup_type_cache(key->type, TYPECACHE_EQ_OPR);
+	HeapTuple	tuple;
+	Form_pg_operator op;
+
+	if (key->isnull)
+	{
+		appendStringInfo(statement, "%s IS NULL", quote_identifier(key->name));
+		return;
+	}
+	if (!OidIsValid(type->eq_opr))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_FUNCTION),
+				 errmsg("column \"%s\" cannot be part of a key", key->name),
+				 errdetail("Type %s has no equality operator.",
+						   format_type_be(key->type))));
+	tuple = SearchSysCache1(OPEROID, ObjectIdGetDatum(type->eq_opr));
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for operator %u", type->eq_opr);
+	op = (Form_pg_operator) GETSTRUCT(tuple);
+	appendStringInfo(statement, "%s OPERATOR(%s.%s) $%d", quote_identifier(key->name),
+					 quote_identifier(get_namespace_name(op->oprnamespace)),
+					 NameStr(op->oprname), param);
+	ReleaseSysCache(tuple);
+}
+
+/* An argument as jsonb, not null. */
+Jsonb *
+lockfence_require_jsonb(FunctionCallInfo fcinfo, int argno, const char *what)
+{
+	if (PG_ARGISNULL(argno))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("%s must not be null", what)));
+	return PG_GETARG_JSONB_P(argno);
 }

@@ -15,6 +15,7 @@
 #include "storage/itemptr.h"
 #include "storage/lock.h"
 #include "utils/guc.h"
+#include "utils/jsonb.h"
 #include "utils/rel.h"
 
 /* The schema that holds every object of the extension; fixed. */
@@ -184,6 +185,7 @@ extern bool lockfence_first_bypass(Oid relid);
 extern void lockfence_holder_init(void);
 
 /* fence.c: the decision */
+extern bool lockfence_is_in_force(FenceToken token);
 extern bool lockfence_check_epoch(const FencedWrite *write, FenceToken token);
 extern bool lockfence_check_and_advance(const FenceCheck *check,
 										FenceToken *previous);
@@ -317,10 +319,22 @@ extern char *lockfence_constant_resource(const Fence *fence);
 extern bool lockfence_same_resource(const Fence *fence, Relation rel,
 									TupleTableSlot *a, TupleTableSlot *b);
 
-/* jsonvalue.c */
-struct JsonbValue;
-extern char *lockfence_json_input(Relation rel, const char *column, Oid type,
-								  struct JsonbValue *value);
+/* jsonvalue.c: JSON that a caller gives */
+/* One column that a caller names. */
+typedef struct GivenColumn
+{
+	AttrNumber	attno;
+	const char *name;
+	Oid			type;
+	Datum		value;
+	bool		isnull;
+} GivenColumn;
+
+extern GivenColumn *lockfence_given_columns(Relation rel, Jsonb *object,
+											const char *what, int *ncolumns);
+extern void lockfence_append_key(StringInfo statement, const GivenColumn *key, int param);
+extern Jsonb *lockfence_require_jsonb(FunctionCallInfo fcinfo, int argno,
+											 const char *what);
 
 /* guarded.c */
 extern void lockfence_guarded_init(void);
@@ -329,6 +343,7 @@ extern void lockfence_guarded_init(void);
 extern void lockfence_begin_rows(FunctionCallInfo fcinfo);
 
 /* refuse.c: one function a refusal; each returns only on an advisory fence */
+extern char *lockfence_row_name(Relation rel, TupleTableSlot *row);
 extern void lockfence_refuse_stale(const FencedWrite *write, FenceToken token,
 								   FenceToken mark, const char *mark_name);
 extern void lockfence_refuse_repeated(const FencedWrite *write, FenceToken token);

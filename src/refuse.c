@@ -20,8 +20,8 @@
  * A row as a resource: its table and, as far as the caller may see it, its
  * primary key.
  */
-static char *
-row_name(Relation rel, TupleTableSlot *row)
+char *
+lockfence_row_name(Relation rel, TupleTableSlot *row)
 {
 	char	   *table = quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)),
 												   RelationGetRelationName(rel));
@@ -48,7 +48,7 @@ static const char *
 resource_name(const FencedWrite *write)
 {
 	return write->resource || write->rel == NULL ? write->resource :
-		row_name(write->rel, write->row);
+		lockfence_row_name(write->rel, write->row);
 }
 
 /* Count and keep a refusal.  An argument that is no token is of no resource. */
