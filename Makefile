@@ -21,7 +21,10 @@ OBJS = $(patsubst %,src/%.o, \
 	shown guard trigarg template guarded jsonvalue refuse admin rows stats refusals shmem cache \
 	validator lend) $(MORE_OBJS)
 
-PG_CPPFLAGS = -DLOCKFENCE_VERSION='"$(EXTVERSION)"'
+# Sessions that share memory must agree on all that it means, which may change with any line of the sources.
+SOURCES := $(sort $(wildcard $(HERE)src/*.[ch]))
+LAYOUT := $(EXTVERSION) $(shell cat $(SOURCES) | cksum | cut -d ' ' -f 1)
+PG_CPPFLAGS = -DLOCKFENCE_LAYOUT='"$(LAYOUT)"'
 
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
@@ -42,6 +45,8 @@ lockfence--$(EXTVERSION).sql: $(HERE)sql/lockfence.in $(wildcard $(HERE)sql/*.sq
 	$(HERE)sql/join $< >$@
 lockfence--%.sql: $(HERE)sql/lockfence--%.in $(wildcard $(HERE)sql/*.sql)
 	$(HERE)sql/join $< >$@
+
+src/shmem.o src/shmem.bc: $(SOURCES)
 
 # An out-of-tree build has no src/ to put objects in.
 $(OBJS) $(OBJS:.o=.bc): $(wildcard $(HERE)src/*.h) | $(CURDIR)/src

@@ -441,10 +441,34 @@ AS $$
 		'There is no shared memory for statistics: refusals leave no trace but the server''s log.',
 		E'-- Preload the library: add it to this setting, and restart the server.\nSHOW shared_preload_libraries;'
 	FROM lockfence.stats_info() i
-	WHERE NOT i.available
+	WHERE NOT i.available AND NOT lockfence._needs_restart()
 $$;
 COMMENT ON FUNCTION lockfence._verify_statistics() IS
 'findings of verify(): nothing is counted';
+
+-- Sizes are PGC_POSTMASTER where the library is preloaded.
+CREATE FUNCTION lockfence._verify_memory()
+RETURNS SETOF lockfence._finding
+LANGUAGE plpgsql STABLE ROWS 1
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	IF lockfence._needs_restart() THEN
+		RETURN QUERY SELECT NULL::regclass, 'warning', 'needs_restart',
+			'lockfence was replaced by another version, and the server has not been restarted since: no new session can write to a fenced table.',
+			'-- Restart the server.';
+	END IF;
+	RETURN QUERY
+	SELECT NULL::regclass, 'info', 'size_ignored',
+		format('The configuration sets %s, which has no effect without preloading the library: it is %s.', s.name, s.setting),
+		E'-- Preload the library: add it to this setting, and restart the server.\nSHOW shared_preload_libraries;'
+	FROM pg_settings s
+	WHERE s.name IN ('lockfence.max_cached_marks', 'lockfence.max_tables', 'lockfence.max_refusals')
+		AND s.context = 'sighup' AND s.source <> 'default';
+END
+$$;
+COMMENT ON FUNCTION lockfence._verify_memory() IS
+'findings of verify(): shared memory of another version, or sizes that it does not have';
 
 CREATE FUNCTION lockfence._verify_tables(tables regclass[])
 RETURNS SETOF lockfence._finding
@@ -525,6 +549,7 @@ AS $$
 		UNION ALL SELECT 10, v.* FROM lockfence._verify_gate() v
 		UNION ALL SELECT 11, v.* FROM lockfence._verify_statistics() v
 		UNION ALL SELECT 12, v.* FROM lockfence._verify_default_validator() v
+		UNION ALL SELECT 13, v.* FROM lockfence._verify_memory() v
 	) AS f (subject, target, severity, code, problem, remedy)
 	ORDER BY f.subject, f.code, f.problem
 $$;

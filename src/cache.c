@@ -39,6 +39,7 @@
 
 #define SET_SIZE		4
 #define MAX_CACHED_LEN	88
+#define DEFAULT_MAX_CACHED 16384
 
 typedef struct CacheEntry
 {
@@ -75,7 +76,7 @@ typedef struct CacheKey
 } CacheKey;
 
 static Cache *cache = NULL;
-static int	max_cached_marks = 16384;
+static int	max_cached_marks = DEFAULT_MAX_CACHED;
 static object_access_hook_type previous_access_hook = NULL;
 
 static uint32
@@ -128,6 +129,12 @@ at_object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_i
 		lockfence_cache_flush();
 }
 
+static bool
+check_max_cached(int *newval, void **extra, GucSource source)
+{
+	return lockfence_settle_size(newval, DEFAULT_MAX_CACHED);
+}
+
 /* Called once a backend, or by the postmaster. */
 void
 lockfence_cache_init(void)
@@ -135,8 +142,8 @@ lockfence_cache_init(void)
 	DefineCustomIntVariable("lockfence.max_cached_marks",
 							"Sets how many marks are cached in shared memory.",
 							"0 caches none.",
-							&max_cached_marks, 16384, 0, 1 << 24,
-							lockfence_size_context(), 0, NULL, NULL, NULL);
+							&max_cached_marks, DEFAULT_MAX_CACHED, 0, 1 << 24,
+							lockfence_size_context(), 0, check_max_cached, NULL, NULL);
 	previous_access_hook = object_access_hook;
 	object_access_hook = at_object_access;
 }

@@ -72,6 +72,12 @@ lockfence_prune_page(Relation rel, Buffer buffer)
 #include "pgstat.h"
 #endif
 
+/* 14 can open a table that may be gone by then. */
+#if PG_VERSION_NUM < 140000
+#include "access/relation.h"
+#define try_table_open(relid, mode) try_relation_open(relid, mode)
+#endif
+
 /* 14 made string keys something to ask for; before, they were the default. */
 #if PG_VERSION_NUM < 140000
 #define HASH_STRINGS 0
@@ -84,6 +90,7 @@ lockfence_prune_page(Relation rel, Buffer buffer)
 #if PG_VERSION_NUM >= 170000
 #include "storage/dsm_registry.h"
 #define LOCKFENCE_HAS_DSM_REGISTRY
+#define LOCKFENCE_OTHER_SIZE "requested DSM segment size does not match size of existing segment"
 #endif
 #if PG_VERSION_NUM >= 190000
 #define LOCKFENCE_NAMED_SEGMENT(name, size, init, found) \

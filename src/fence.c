@@ -315,7 +315,7 @@ lockfence_check_and_advance(const FenceCheck *check, FenceToken *previous)
 bool
 lockfence_raise_mark(const char *resource, FenceToken token, FenceToken *before)
 {
-	FenceCheck	check = {.write.resource = resource, .token = token};
+	FenceCheck	check = {.write.resource = resource, .token = token, .by_administrator = true};
 	Verdict		verdict;
 	ResourceKey key;
 

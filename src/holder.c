@@ -18,6 +18,7 @@
 #include "common/hashfn.h"
 #include "funcapi.h"
 #include "lockfence.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/memutils.h"
@@ -508,6 +509,7 @@ lockfence_presented(PG_FUNCTION_ARGS)
 		memo_start_iterate(memo, &i);
 		while ((entry = memo_iterate(memo, &i)) != NULL)
 		{
+			CHECK_FOR_INTERRUPTS();
 			if (entry->held.token != 0)
 				put_presented(rsinfo, entry->resource, entry->held.token);
 		}

@@ -9,6 +9,7 @@
 #include "catalog/pg_type.h"
 #include "lib/stringinfo.h"
 #include "lockfence.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
@@ -30,10 +31,12 @@ append_array(StringInfo text, JsonbContainer *array, bool documents)
 	JsonbValue	value;
 	bool		first = true;
 
+	check_stack_depth();
 	appendStringInfoChar(text, '{');
 	(void) JsonbIteratorNext(&iterator, &value, true);
 	while ((token = JsonbIteratorNext(&iterator, &value, true)) == WJB_ELEM)
 	{
+		CHECK_FOR_INTERRUPTS();
 		if (!first)
 			appendStringInfoChar(text, ',');
 		append_array_element(text, &value, documents);

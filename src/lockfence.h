@@ -21,7 +21,7 @@
 /* The schema that holds every object of the extension; fixed. */
 #define LOCKFENCE_SCHEMA "lockfence"
 
-/* Longest resource name, in bytes: its mark must fit an index entry. */
+/* Longest resource name, and template, in bytes: a mark must fit an index entry. */
 #define LOCKFENCE_MAX_RESOURCE_LEN 1024
 
 /*
@@ -61,6 +61,7 @@ typedef struct FenceCheck
 	bool		single_use;		/* equal is stale too */
 	Oid			validator;		/* asked before an advance; InvalidOid: the
 								 * default one, if there is one */
+	bool		by_administrator;	/* by a function that runs as its owner */
 } FenceCheck;
 
 /* What this transaction holds for a resource: an entry of its memo. */
@@ -121,6 +122,7 @@ lockfence_pass_gate(const FencedWrite *write)
 
 extern Oid	lockfence_relation_oid(const char *name);
 extern Oid	lockfence_mark_relid(void);
+extern Relation lockfence_open_relation(const char *name, LOCKMODE mode);
 extern Relation lockfence_open_marks(void);
 extern Oid	lockfence_mark_index(void);
 extern Oid	lockfence_mark_hash(void);
@@ -368,7 +370,7 @@ extern void lockfence_refuse_truncate(const FencedWrite *write);
 /* shmem.c: shared memory, in pieces */
 typedef enum LockfencePiece
 {
-	LOCKFENCE_SHARED_VERSION,	/* the first */
+	LOCKFENCE_SHARED_LAYOUT,	/* the first */
 	LOCKFENCE_SHARED_STATS,
 	LOCKFENCE_SHARED_REFUSALS,
 	LOCKFENCE_SHARED_HOLDS,
@@ -376,10 +378,12 @@ typedef enum LockfencePiece
 	LOCKFENCE_SHARED_BREAKER
 } LockfencePiece;
 
-extern Size lockfence_version_size(void);
-extern void lockfence_version_init_memory(void *version);
+extern Size lockfence_layout_size(void);
+extern void lockfence_layout_init_memory(void *layout);
 extern GucContext lockfence_size_context(void);
+extern bool lockfence_settle_size(int *newval, int preset);
 extern void *lockfence_shared_memory(LockfencePiece piece);
+extern void *lockfence_look_at_memory(LockfencePiece piece);
 extern void lockfence_shmem_init(void);
 
 /* lend.c: what lockfence_validate borrows */

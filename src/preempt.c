@@ -22,19 +22,47 @@
 #include "compat.h"
 #include "lockfence.h"
 
-/* May this role end that backend?  As pg_terminate_backend() will decide. */
+/*
+ * The role whose rights decide on whom the check may end: an administrator's
+ * function runs as its owner, who did not ask for it.
+ */
+static Oid
+asking_role(const FenceCheck *check)
+{
+	return check->by_administrator ? GetOuterUserId() : GetUserId();
+}
+
+/* May the role end that backend?  As pg_terminate_backend() will decide. */
 static bool
-may_end(int pid)
+may_end(int pid, Oid role)
 {
 	PGPROC	   *proc = BackendPidGetProc(pid);
 
 	if (proc == NULL)
 		return false;
-	if (superuser())
+	if (superuser_arg(role))
 		return true;
 	return !superuser_arg(proc->roleId) &&
-		(has_privs_of_role(GetUserId(), proc->roleId) ||
-		 has_privs_of_role(GetUserId(), LOCKFENCE_SIGNAL_BACKEND_ROLE));
+		(has_privs_of_role(role, proc->roleId) ||
+		 has_privs_of_role(role, LOCKFENCE_SIGNAL_BACKEND_ROLE));
+}
+
+/* Signal the backend as that role. */
+static void
+signal_backend(int pid, bool terminate, Oid role)
+{
+	Oid			user;
+	int			context;
+
+	GetUserIdAndSecContext(&user, &context);
+	SetUserIdAndSecContext(role, context | SECURITY_LOCAL_USERID_CHANGE);
+	/* the timeout argument came with 14; 13 does not look at it */
+	if (terminate)
+		(void) DirectFunctionCall2(pg_terminate_backend, Int32GetDatum(pid),
+								   Int64GetDatum(0));
+	else
+		(void) DirectFunctionCall1(pg_cancel_backend, Int32GetDatum(pid));
+	SetUserIdAndSecContext(user, context);
 }
 
 /* Is the backend in the middle of a statement, as far as it reports? */
@@ -57,14 +85,16 @@ is_running(int pid)
 static bool
 end_holder(int pid, bool terminate, const FenceCheck *check, const char *why)
 {
-	if (!may_end(pid))
+	Oid			role = asking_role(check);
+
+	if (!may_end(pid, role))
 	{
 		ereport(WARNING,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("cannot end process %d, which holds resource \"%s\" by an outdated token",
 						pid, check->write.resource),
 				 errdetail("Role \"%s\" may not signal it.",
-						   GetUserNameFromId(GetUserId(), false)),
+						   GetUserNameFromId(role, false)),
 				 errhint("Run both holders under one role, or grant pg_signal_backend to the role.")));
 		return false;
 	}
@@ -74,12 +104,7 @@ end_holder(int pid, bool terminate, const FenceCheck *check, const char *why)
 					check->write.resource),
 			 errdetail("%s; token %s is advancing the mark.", why,
 					   lockfence_token_text(check->token))));
-	/* the timeout argument came with 14; 13 does not look at it */
-	if (terminate)
-		(void) DirectFunctionCall2(pg_terminate_backend, Int32GetDatum(pid),
-								   Int64GetDatum(0));
-	else
-		(void) DirectFunctionCall1(pg_cancel_backend, Int32GetDatum(pid));
+	signal_backend(pid, terminate, role);
 	lockfence_count(check->write.rel, LOCKFENCE_PREEMPTED);
 	return true;
 }

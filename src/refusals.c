@@ -34,6 +34,8 @@
 #define KEPT_RESOURCE_LEN	256
 #define KEPT_ADDRESS_LEN	64
 
+#define DEFAULT_MAX_REFUSALS 1024
+
 /* A table's refusals are logged one by one up to a number in this time. */
 #define LOG_WINDOW_US		(60 * USECS_PER_SEC)
 
@@ -68,7 +70,7 @@ typedef struct Ring
 PG_FUNCTION_INFO_V1(lockfence_refusal_rows);
 
 /* settings */
-static int	max_refusals = 1024;
+static int	max_refusals = DEFAULT_MAX_REFUSALS;
 static int	log_refusals = 10;
 
 static Ring *ring = NULL;
@@ -106,7 +108,7 @@ static Ring *
 shared_ring(void)
 {
 	if (ring == NULL)
-		ring = lockfence_shared_memory(LOCKFENCE_SHARED_REFUSALS);
+		ring = lockfence_look_at_memory(LOCKFENCE_SHARED_REFUSALS);
 	return ring;
 }
 
@@ -123,14 +125,20 @@ filter_log(ErrorData *edata)
 		previous_log_hook(edata);
 }
 
+static bool
+check_max_refusals(int *newval, void **extra, GucSource source)
+{
+	return lockfence_settle_size(newval, DEFAULT_MAX_REFUSALS);
+}
+
 /* Called once a backend, or by the postmaster. */
 void
 lockfence_refusals_init(void)
 {
 	DefineCustomIntVariable("lockfence.max_refusals",
 							"Sets how many of the last refusals are kept.",
-							NULL, &max_refusals, 1024, 1, 1 << 20,
-							lockfence_size_context(), 0, NULL, NULL, NULL);
+							NULL, &max_refusals, DEFAULT_MAX_REFUSALS, 1, 1 << 20,
+							lockfence_size_context(), 0, check_max_refusals, NULL, NULL);
 	DefineCustomIntVariable("lockfence.log_refusals",
 							"Sets how many refusals of a table are logged in a minute.",
 							"Those beyond are counted, and their number is told by the next line. 0 logs none, -1 all.",
@@ -370,6 +378,7 @@ lockfence_refusal_rows(PG_FUNCTION_ARGS)
 		RefusalSlot *slot = &ring->slots[i];
 		RefusalSlot copy;
 
+		CHECK_FOR_INTERRUPTS();
 		SpinLockAcquire(&slot->mutex);
 		copy = *slot;
 		SpinLockRelease(&slot->mutex);

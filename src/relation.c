@@ -16,6 +16,7 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
 #include "commands/trigger.h"
+#include "compat.h"
 #include "lockfence.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
@@ -161,11 +162,31 @@ lockfence_mark_relid(void)
 	return mark_relid;
 }
 
+/*
+ * Open a relation of the extension.  Whoever waited for DROP EXTENSION finds it
+ * gone, and is told so as if it had never been there.
+ */
+Relation
+lockfence_open_relation(const char *name, LOCKMODE mode)
+{
+	Relation	rel;
+
+	do
+		rel = try_table_open(lockfence_relation_oid(name), mode);
+	while (rel == NULL);
+	return rel;
+}
+
 /* Open the table of marks; its lock stays to the end of the transaction. */
 Relation
 lockfence_open_marks(void)
 {
-	return table_open(lockfence_mark_relid(), AccessShareLock);
+	Relation	rel;
+
+	do
+		rel = try_table_open(lockfence_mark_relid(), AccessShareLock);
+	while (rel == NULL);
+	return rel;
 }
 
 /*

@@ -9,6 +9,15 @@
  *
  * Sizes follow from settings.  All who use the memory must agree on them, so
  * they can be set at preload only.
+ *
+ * They must agree on what it means, too.  A package that is installed replaces
+ * the library for the sessions that load it from then on, and those that have
+ * the old one go on.  A segment of the registry belongs to the library that has
+ * made it, which is told by its first bytes, and by its size, that the server
+ * itself compares.  Sessions of another library find no way in: they write to
+ * no fenced table until a restart does away with the segment.  So there are never two
+ * kinds of sessions that do not see each other's holds.  Preloaded, all
+ * sessions have the postmaster's library.
  */
 #include "postgres.h"
 
@@ -20,12 +29,14 @@
 #include "compat.h"
 #include "lockfence.h"
 
+PG_FUNCTION_INFO_V1(lockfence_needs_restart);
+
 static const struct
 {
 	Size		(*size) (void);
 	void		(*init) (void *memory);
 }			pieces[] = {
-	[LOCKFENCE_SHARED_VERSION] = {lockfence_version_size, lockfence_version_init_memory},
+	[LOCKFENCE_SHARED_LAYOUT] = {lockfence_layout_size, lockfence_layout_init_memory},
 	[LOCKFENCE_SHARED_STATS] = {lockfence_stats_size, lockfence_stats_init_memory},
 	[LOCKFENCE_SHARED_REFUSALS] = {lockfence_refusals_size, lockfence_refusals_init_memory},
 	[LOCKFENCE_SHARED_HOLDS] = {lockfence_holds_size, lockfence_holds_init_memory},
@@ -33,7 +44,9 @@ static const struct
 	[LOCKFENCE_SHARED_BREAKER] = {lockfence_breaker_size, lockfence_breaker_init_memory},
 };
 
+static bool preloaded = false;
 static char *memory = NULL;
+static bool is_foreign = false; /* there is memory, of another library */
 static shmem_startup_hook_type previous_startup_hook = NULL;
 
 /* Where a piece begins; the end, for one past the last. */
@@ -60,24 +73,37 @@ init_pieces(char *base)
 		pieces[i].init(base + piece_offset(i));
 }
 
-/* Room to tell which version of the library laid the memory out. */
+/* Room to tell which library laid the memory out. */
 Size
-lockfence_version_size(void)
+lockfence_layout_size(void)
 {
 	return NAMEDATALEN;
 }
 
 void
-lockfence_version_init_memory(void *version)
+lockfence_layout_init_memory(void *layout)
 {
-	strlcpy((char *) version, LOCKFENCE_VERSION, NAMEDATALEN);
+	strlcpy((char *) layout, LOCKFENCE_LAYOUT, NAMEDATALEN);
 }
 
-/* When a setting that decides on sizes can be set: at preload, or not at all. */
+/*
+ * When a setting that decides on sizes can be set: at preload.  Else it may
+ * stand in the configuration as for a later restart, and has no effect.
+ */
 GucContext
 lockfence_size_context(void)
 {
-	return process_shared_preload_libraries_in_progress ? PGC_POSTMASTER : PGC_INTERNAL;
+	preloaded = process_shared_preload_libraries_in_progress;
+	return preloaded ? PGC_POSTMASTER : PGC_SIGHUP;
+}
+
+/* Check such a setting: without preloading it stays as it is by default. */
+bool
+lockfence_settle_size(int *newval, int preset)
+{
+	if (!preloaded)
+		*newval = preset;
+	return true;
 }
 
 #ifdef LOCKFENCE_HAS_DSM_REGISTRY
@@ -89,41 +115,107 @@ init_segment(LOCKFENCE_SEGMENT_INIT_ARGS)
 }
 
 /*
- * The segment, which is created if need be.  An error is better than to go on
- * without: who advances a mark must reach everybody's cache.
+ * The segment, which is created if need be; NULL: there is one of another size.
+ * The server tells so by an error without a code of its own.  What it leaves to
+ * the end of the transaction is done here: it has a lock of the registry, and
+ * this backend has no other, since it decides on a write or runs a function.
  */
 static char *
+try_segment(void)
+{
+	MemoryContext caller = CurrentMemoryContext;
+	char	   *volatile base = NULL;
+	bool		found;
+
+	PG_TRY();
+	{
+		base = LOCKFENCE_NAMED_SEGMENT("lockfence", wanted_size(), init_segment, &found);
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		MemoryContextSwitchTo(caller);
+		error = CopyErrorData();
+		if (error->message_id == NULL || strcmp(error->message_id, LOCKFENCE_OTHER_SIZE) != 0)
+			PG_RE_THROW();
+		FlushErrorState();
+		FreeErrorData(error);
+		LWLockReleaseAll();
+	}
+	PG_END_TRY();
+	return base;
+}
+
+/*
+ * Have the memory, unless it is another library's.  Any other error goes to the
+ * caller, which is better than to go on without: who advances a mark must reach
+ * everybody's cache.
+ */
+static void
 attach_segment(void)
 {
-	bool		found;
-	char	   *base = LOCKFENCE_NAMED_SEGMENT("lockfence", wanted_size(), init_segment, &found);
+	char	   *base;
 
-	if (strcmp(base, LOCKFENCE_VERSION) != 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("the server's shared memory is that of lockfence %s, and the library is %s",
-						base, LOCKFENCE_VERSION),
-				 errhint("Restart the server.")));
-	return base;
+	if (is_foreign)
+		return;
+	base = try_segment();
+	if (base != NULL && strcmp(base, LOCKFENCE_LAYOUT) == 0)
+		memory = base;
+	else
+		is_foreign = true;
 }
 
 #else
 
-static char *
+static void
 attach_segment(void)
 {
-	return NULL;
 }
 
 #endif							/* LOCKFENCE_HAS_DSM_REGISTRY */
+
+/* Is the memory another library's?  Then say so. */
+static bool
+report_foreign(int elevel)
+{
+	if (memory == NULL)
+		attach_segment();
+	if (is_foreign)
+		ereport(elevel,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("lockfence was replaced by another version, and the server has not been restarted since"),
+				 errdetail("The shared memory is that of the version before, by which other sessions may still go on. Without it a fence cannot decide, and lets no write pass."),
+				 errhint("Restart the server.")));
+	return is_foreign;
+}
 
 /* A piece of the shared memory, or NULL where there is none. */
 void *
 lockfence_shared_memory(LockfencePiece piece)
 {
-	if (memory == NULL)
-		memory = attach_segment();
+	(void) report_foreign(ERROR);
 	return memory ? memory + piece_offset(piece) : NULL;
+}
+
+/* The same for what decides on nothing: NULL, and a warning, if it is another library's. */
+void *
+lockfence_look_at_memory(LockfencePiece piece)
+{
+	static bool has_warned = false;
+
+	if (!has_warned)
+		has_warned = report_foreign(WARNING);
+	return memory ? memory + piece_offset(piece) : NULL;
+}
+
+/* _needs_restart(): is the memory another library's? */
+Datum
+lockfence_needs_restart(PG_FUNCTION_ARGS)
+{
+	if (memory == NULL)
+		attach_segment();
+	PG_RETURN_BOOL(is_foreign);
 }
 
 #ifdef LOCKFENCE_HAS_SHMEM_REQUEST_HOOK

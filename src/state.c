@@ -30,6 +30,7 @@
 #include "catalog/indexing.h"
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
+#include "compat.h"
 #include "executor/tuptable.h"
 #include "lockfence.h"
 #include "storage/lmgr.h"
@@ -79,6 +80,16 @@ lockfence_state_init(void)
 	CacheRegisterRelcacheCallback(forget_relation, (Datum) 0);
 }
 
+/* Open lockfence.state, and note which relation it is. */
+static Relation
+open_state(LOCKMODE mode)
+{
+	Relation	rel = lockfence_open_relation("state", mode);
+
+	state_relid = RelationGetRelid(rel);
+	return rel;
+}
+
 /* The committed value of a row of lockfence.state, or the given default. */
 static int64
 read_state(const char *name, int64 absent)
@@ -90,8 +101,7 @@ read_state(const char *name, int64 absent)
 	ScanKeyData key;
 	HeapTuple	tuple;
 
-	state_relid = lockfence_relation_oid("state");
-	rel = table_open(state_relid, AccessShareLock);
+	rel = open_state(AccessShareLock);
 	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	ScanKeyInit(&key, STATE_ATTNO_NAME, BTEqualStrategyNumber, F_TEXTEQ,
 				CStringGetTextDatum(name));
@@ -178,8 +188,7 @@ lockfence_state_timeline(void)
 	SysScanDesc scan;
 	HeapTuple	tuple;
 
-	state_relid = lockfence_relation_oid("state");
-	rel = table_open(state_relid, AccessShareLock);
+	rel = open_state(AccessShareLock);
 	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	scan = systable_beginscan(rel, InvalidOid, false, snapshot, 0, NULL);
 	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
@@ -236,7 +245,9 @@ lockfence_state_try_timeline(const RecordedTimeline *recorded, TimeLineID timeli
 
 	if (!ConditionalLockRelationOid(state_relid, RowExclusiveLock))
 		return false;
-	rel = table_open(state_relid, NoLock);
+	rel = try_table_open(state_relid, NoLock);
+	if (rel == NULL)
+		return false;
 	locked = lock_timeline(rel, recorded);
 	if (locked)
 	{
@@ -257,7 +268,7 @@ RecordedTimeline
 lockfence_state_set_timeline(TimeLineID timeline)
 {
 	RecordedTimeline recorded;
-	Relation	rel = table_open(lockfence_relation_oid("state"), ShareRowExclusiveLock);
+	Relation	rel = open_state(ShareRowExclusiveLock);
 
 	recorded = lockfence_state_timeline();
 	if (!recorded.found)

@@ -34,6 +34,8 @@
 #define FREE_KEY	UINT64CONST(0)
 #define TAKEN_KEY	PG_UINT64_MAX
 
+#define DEFAULT_MAX_TABLES 1024
+
 /* Log windows of tables that have no slot; some share one. */
 #define LOCAL_WINDOWS 16
 
@@ -68,7 +70,7 @@ PG_FUNCTION_INFO_V1(lockfence_stats_reset);
 
 /* settings */
 static bool track = true;
-static int	max_tables = 1024;
+static int	max_tables = DEFAULT_MAX_TABLES;
 
 static SharedStats *stats = NULL;
 
@@ -132,7 +134,7 @@ static SharedStats *
 shared_stats(void)
 {
 	if (stats == NULL)
-		stats = lockfence_shared_memory(LOCKFENCE_SHARED_STATS);
+		stats = lockfence_look_at_memory(LOCKFENCE_SHARED_STATS);
 	return stats;
 }
 
@@ -141,6 +143,12 @@ bool
 lockfence_tracks(void)
 {
 	return track && shared_stats() != NULL;
+}
+
+static bool
+check_max_tables(int *newval, void **extra, GucSource source)
+{
+	return lockfence_settle_size(newval, DEFAULT_MAX_TABLES);
 }
 
 /* Called once a backend, or by the postmaster. */
@@ -154,8 +162,8 @@ lockfence_stats_init(void)
 	DefineCustomIntVariable("lockfence.max_tables",
 							"Sets for how many tables there are counters.",
 							"Past that number the table that counted longest ago gives way.",
-							&max_tables, 1024, SET_SIZE, 1 << 20,
-							lockfence_size_context(), 0, NULL, NULL, NULL);
+							&max_tables, DEFAULT_MAX_TABLES, SET_SIZE, 1 << 20,
+							lockfence_size_context(), 0, check_max_tables, NULL, NULL);
 }
 
 /* The set of slots that a table may be found in. */
@@ -286,6 +294,7 @@ return_counters(FunctionCallInfo fcinfo, int ncounters)
 		bool		isnull[LOCKFENCE_NCOUNTERS + 4] = {false};
 		int			n = 0;
 
+		CHECK_FOR_INTERRUPTS();
 		if (key == FREE_KEY || key == TAKEN_KEY)
 			continue;
 		values[n++] = ObjectIdGetDatum((Oid) (key >> 32));

@@ -53,6 +53,17 @@ placeholder_end(const char *template, const char *start)
 	return end;
 }
 
+/* Is the template as long as attach() allows?  Its parts take far more memory. */
+static void
+check_template_length(const char *template)
+{
+	if (strlen(template) > LOCKFENCE_MAX_RESOURCE_LEN)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("resource must be 1 to %d bytes long", LOCKFENCE_MAX_RESOURCE_LEN),
+				 errdetail("The template has %zu bytes.", strlen(template))));
+}
+
 /*
  * Split a template into text and column names.  A part for a column keeps
  * the name in `literal` until lockfence_resolve_template() replaces it, with attno -1.
@@ -63,6 +74,7 @@ lockfence_split_template(Fence *fence, const char *template)
 	StringInfoData text;
 	const char *p;
 
+	check_template_length(template);
 	fence->constant = true;
 	initStringInfo(&text);
 	for (p = template; *p; p++)

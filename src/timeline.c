@@ -264,6 +264,8 @@ lockfence_try_gate(const FencedWrite *write)
 	/* a standby says by itself that it does not write */
 	if (RecoveryInProgress())
 		return true;
+	/* what needs no memory, as a row fence, has no reason to go on without it */
+	(void) lockfence_shared_memory(LOCKFENCE_SHARED_LAYOUT);
 	if (look_at_gate(&gate))
 	{
 		lockfence_refuse_sealed(write, describe_change(&gate));
@@ -303,7 +305,7 @@ log_change(const Gate *gate)
 		Int64GetDatum((int64) gate->current),
 		CStringGetTextDatum(describe_change(gate))
 	};
-	Relation	rel = table_open(lockfence_relation_oid("admin_log"), AccessShareLock);
+	Relation	rel = lockfence_open_relation("admin_log", AccessShareLock);
 	Oid			role;
 	int			context;
 

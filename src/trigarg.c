@@ -31,6 +31,9 @@
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 
+/* Longest arguments that are looked at: the template, and some names. */
+#define MAX_ARGUMENTS_LEN (8 * LOCKFENCE_MAX_RESOURCE_LEN)
+
 typedef struct CachedFence
 {
 	Oid			trigger;		/* hash key */
@@ -399,8 +402,8 @@ lockfence_fence_settings(PG_FUNCTION_ARGS)
 {
 	bytea	   *arguments = PG_GETARG_BYTEA_PP(0);
 	int			length = VARSIZE_ANY_EXHDR(arguments);
-	char	   *p = palloc0(length + 1);
-	const char *end = p + length;
+	char	   *p;
+	const char *end;
 	Fence		fence = {0};
 	TupleDesc	tupdesc;
 	Datum		values[8];
@@ -408,6 +411,12 @@ lockfence_fence_settings(PG_FUNCTION_ARGS)
 
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
+	if (length > MAX_ARGUMENTS_LEN)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("a fence's settings must be at most %d bytes long", MAX_ARGUMENTS_LEN)));
+	p = palloc0(length + 1);
+	end = p + length;
 	memcpy(p, VARDATA_ANY(arguments), length);
 	for (; p < end; p += strlen(p) + 1)
 	{

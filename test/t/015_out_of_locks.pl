@@ -9,9 +9,9 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-# As small as it gets.
+# As small as it gets, and with prepared transactions, for which nothing is held lightly.
 my $node = fenced_node('locks', "max_locks_per_transaction = 10\nmax_connections = 10\nmax_wal_senders = 0\n"
-	  . "max_worker_processes = 0\nmax_parallel_workers = 0\nmax_prepared_transactions = 0\n");
+	  . "max_worker_processes = 0\nmax_parallel_workers = 0\nmax_prepared_transactions = 1\n");
 
 my $OUT_OF_LOCKS = qr/ERROR:  53200: out of shared memory\nHINT:  You might need to increase "?max_locks_per_transaction/;
 my $FENCE_LOCKS = q{SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 19526};
@@ -122,5 +122,17 @@ foreach my $attempt (@attempts)
 	unlike(ask($s, $sql), qr/ERROR/, "locks again: $what is accepted");
 }
 $_->{psql}->quit foreach ($s, $other, $hog);
+
+# ---- what is held lightly takes no lock
+
+$node->append_conf('postgresql.conf', "max_prepared_transactions = 0\nshared_preload_libraries = 'lockfence'");
+$node->restart;
+($s, $hog) = map { session($node, 'postgres') } 1 .. 2;
+ask($s, "SELECT lockfence.present('batch-7', 20)");
+take_all_locks();
+is(ask($s, "SELECT lockfence.present('batch-7', 20)"), 20, 'held lightly: an equal token is accepted without a lock to be had');
+like(ask($s, "SELECT lockfence.present('batch-7', 30)"), $OUT_OF_LOCKS, 'held lightly: a higher one is not');
+like(ask($s, "SELECT lockfence.present('batch-7', 19)"), qr/LF001/, 'held lightly: a stale one is refused as such');
+$_->{psql}->quit foreach ($s, $hog);
 
 done_testing();
