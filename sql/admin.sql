@@ -72,7 +72,7 @@ DECLARE
 	before bigint := lockfence._raise_mark(resource, token);
 BEGIN
 	IF before > token THEN
-		RAISE EXCEPTION 'the mark of resource "%" is already higher', resource
+		RAISE EXCEPTION 'the mark of resource "%" is already higher', lockfence._visible(resource)
 			USING ERRCODE = 'invalid_parameter_value',
 				DETAIL = format('It is %s; the token given is %s.', before, token),
 				HINT = 'Every holder below it is fenced out. Use lockfence.reset_mark() to lower a mark.';
@@ -185,7 +185,7 @@ BEGIN
 		RAISE EXCEPTION 'the floor % is too low', floor
 			USING ERRCODE = 'invalid_parameter_value',
 				DETAIL = format('The mark of resource "%s" is %s: higher tokens have been issued.',
-					highest.resource, highest.token),
+					lockfence._visible(highest.resource), highest.token),
 				HINT = 'Name a token above every one that the lock service has issued so far, or put a poisoned mark right by lockfence.reset_mark().';
 	END IF;
 	SELECT value INTO current_epoch FROM lockfence.state WHERE name = 'epoch';

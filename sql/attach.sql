@@ -4,8 +4,8 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-	RAISE EXCEPTION 'cannot fence "%"', target
-		USING ERRCODE = 'LF009', DETAIL = reason, HINT = hint;
+	RAISE EXCEPTION 'cannot fence "%"', lockfence._visible(target::text)
+		USING ERRCODE = 'LF009', DETAIL = lockfence._visible(reason), HINT = hint;
 END
 $$;
 COMMENT ON FUNCTION lockfence._refuse_target(regclass, text, text) IS
@@ -49,7 +49,7 @@ BEGIN
 			'Replace the rule by a trigger.');
 	END IF;
 	IF EXISTS (SELECT FROM pg_trigger WHERE tgrelid = member AND tgname LIKE '~lockfence\_%') THEN
-		RAISE EXCEPTION 'table "%" is already fenced', member
+		RAISE EXCEPTION 'table "%" is already fenced', lockfence._visible(member::text)
 			USING ERRCODE = 'duplicate_object',
 				HINT = 'Use lockfence.detach() first to change a fence.';
 	END IF;
@@ -67,7 +67,7 @@ BEGIN
 	IF value = ANY (words) THEN
 		RETURN;
 	END IF;
-	RAISE EXCEPTION 'invalid value for "%": %', setting, quote_nullable(value)
+	RAISE EXCEPTION 'invalid value for "%": %', setting, lockfence._visible(quote_nullable(value))
 		USING ERRCODE = 'invalid_parameter_value',
 			HINT = format('Use one of: %s.', array_to_string(words, ', '));
 END
@@ -92,9 +92,9 @@ BEGIN
 		SELECT * INTO attribute FROM pg_attribute
 		WHERE attrelid = target AND attname = placeholder AND attnum > 0 AND NOT attisdropped;
 		IF NOT FOUND THEN
-			RAISE EXCEPTION 'column "%" of table "%" does not exist', placeholder, target
+			RAISE EXCEPTION 'column "%" of table "%" does not exist', lockfence._visible(placeholder), lockfence._visible(target::text)
 				USING ERRCODE = 'undefined_column',
-					DETAIL = format('The resource "%s" names it as a placeholder.', resource),
+					DETAIL = format('The resource "%s" names it as a placeholder.', lockfence._visible(resource)),
 					HINT = 'A brace that belongs to the name itself is written twice.';
 		END IF;
 		IF attribute.attgenerated <> '' THEN
@@ -178,12 +178,12 @@ BEGIN
 	IF proc.prokind <> 'f' OR proc.proretset OR proc.prorettype <> 'boolean'::regtype
 		OR proc.pronargs <> 2 OR proc.proargtypes[0] <> 'text'::regtype
 		OR proc.proargtypes[1] NOT IN ('lockfence.fence_token'::regtype, 'bigint'::regtype) THEN
-		RAISE EXCEPTION 'function % cannot be a validator', validator
+		RAISE EXCEPTION 'function % cannot be a validator', lockfence._visible(validator::text)
 			USING ERRCODE = 'invalid_function_definition',
 				HINT = 'A validator is a function of (resource text, token lockfence.fence_token) that returns boolean.';
 	END IF;
 	IF NOT has_function_privilege(validator, 'EXECUTE') THEN
-		RAISE EXCEPTION 'permission denied for function %', validator
+		RAISE EXCEPTION 'permission denied for function %', lockfence._visible(validator::text)
 			USING ERRCODE = 'insufficient_privilege';
 	END IF;
 END
@@ -340,9 +340,9 @@ DECLARE
 BEGIN
 	IF EXISTS (SELECT FROM pg_trigger
 		WHERE tgrelid = target AND tgname LIKE '~lockfence\_%' AND tgparentid <> 0) THEN
-		RAISE EXCEPTION 'table "%" is fenced as a partition', target
+		RAISE EXCEPTION 'table "%" is fenced as a partition', lockfence._visible(target::text)
 			USING ERRCODE = 'wrong_object_type',
-				HINT = format('Use lockfence.detach(%L).', pg_partition_root(target));
+				HINT = format('Use lockfence.detach(%s).', lockfence._literal(pg_partition_root(target)::text));
 	END IF;
 	FOR guard IN
 		SELECT t.tgrelid::regclass AS member, t.tgname
@@ -354,7 +354,7 @@ BEGIN
 		dropped := dropped + 1;
 	END LOOP;
 	IF dropped = 0 THEN
-		RAISE EXCEPTION 'table "%" is not fenced', target USING ERRCODE = 'undefined_object';
+		RAISE EXCEPTION 'table "%" is not fenced', lockfence._visible(target::text) USING ERRCODE = 'undefined_object';
 	END IF;
 END
 $$;
@@ -376,7 +376,7 @@ BEGIN
 	SELECT f.token_column, f.resource IS NOT NULL INTO token_column, named
 	FROM lockfence.fences f WHERE f.target = reconcile.target;
 	IF NOT FOUND THEN
-		RAISE EXCEPTION 'table "%" is not fenced', target
+		RAISE EXCEPTION 'table "%" is not fenced', lockfence._visible(target::text)
 			USING ERRCODE = 'object_not_in_prerequisite_state',
 				HINT = 'Fence it by lockfence.attach().';
 	END IF;

@@ -20,7 +20,7 @@ BEGIN
 		SELECT format_type(a.atttypid, a.atttypmod) INTO place FROM pg_attribute a
 		WHERE a.attrelid = target AND a.attname = name AND a.attnum > 0 AND NOT a.attisdropped;
 		IF NOT FOUND THEN
-			RAISE EXCEPTION 'column "%" of table "%" does not exist', name, target
+			RAISE EXCEPTION 'column "%" of table "%" does not exist', lockfence._visible(name), lockfence._visible(target::text)
 				USING ERRCODE = 'undefined_column';
 		END IF;
 		EXECUTE format('SELECT quote_nullable(c.%1$I::text) || %2$L FROM jsonb_to_record($1) AS c (%1$I %3$s)',
@@ -139,7 +139,7 @@ BEGIN
 		lockfence._filled_in(template), coalesce('t.' || quote_ident(stage.token_column), 'NULL'), target, condition)
 	INTO stage.leaf, stage.resource, stored;
 	IF stage.leaf IS NULL THEN
-		RAISE EXCEPTION 'the drill found no row of table "%" with this key', target
+		RAISE EXCEPTION 'the drill found no row of table "%" with this key', lockfence._visible(target::text)
 			USING ERRCODE = 'no_data_found', HINT = 'Name one that exists. What the drill does to it is rolled back.';
 	END IF;
 	stage.token := greatest(stored, 0,

@@ -31,7 +31,7 @@ AS $$
 				WHERE attrelid = to_regclass(target) AND NOT attisdropped
 					AND atttypid = 'lockfence.fence_token'::regtype
 				ORDER BY attnum LIMIT 1),
-				format(E'\n    mend it:  SELECT lockfence.attach(%L);  -- with the resource that its lock is named by', target)))
+				E'\n    decide:   fence it by lockfence.attach(), with the resource that its lock is named by'))
 	END
 $$;
 COMMENT ON FUNCTION _fence_absence(text) IS
@@ -43,11 +43,10 @@ RETURNS text
 LANGUAGE sql
 AS $$
 	SELECT string_agg(
-		format(E'    %s: %s: %s\n    mend it:  %s', v.severity, v.code, v.problem,
-			replace(v.remedy, E'\n', E'\n              ')),
+		concat(format('    %s: %s: %s', v.severity, v.code, v.problem), E'\n    mend it:  ' || v.remedy, E'\n    decide:   ' || v.advice),
 		E'\n' ORDER BY v.place)
 	FROM (
-		SELECT f.severity, f.code, f.problem, f.remedy, row_number() OVER () AS place
+		SELECT f.severity, f.code, f.problem, f.remedy, f.advice, row_number() OVER () AS place
 		FROM lockfence.verify(target) f
 		WHERE f.severity <> 'info' OR f.target IS NOT NULL
 	) AS v
@@ -161,7 +160,7 @@ BEGIN
 		coalesce(description, format('Table %s should be fenced as declared', target)),
 		CASE WHEN actual IS NULL THEN _fence_absence(target)
 			ELSE concat(differences,
-				format(E'\n    mend it:  SELECT lockfence.detach(%L), lockfence.attach(%L, ...);', target, target)) END);
+				E'\n    decide:   declare the fence anew, by lockfence.detach() and lockfence.attach() in one transaction') END);
 END
 $$;
 COMMENT ON FUNCTION fence_settings_are(text, jsonb, text) IS
@@ -199,7 +198,7 @@ BEGIN
 	RETURN _fence_verdict(extra IS NULL AND missing IS NULL,
 		coalesce(description, format('Schema %I should have the right fenced tables', schema)),
 		concat_ws(E'\n', '    Extra fenced tables:' || extra, '    Missing fences:' || missing,
-			CASE WHEN missing IS NOT NULL THEN '    mend it:  SELECT lockfence.attach(...); for each' END));
+			CASE WHEN missing IS NOT NULL THEN '    decide:   fence each by lockfence.attach()' END));
 END
 $$;
 COMMENT ON FUNCTION fences_are(name, name[], text) IS
@@ -218,7 +217,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION fence_is_intact(text, text) IS
-'asserts that lockfence.verify() finds nothing about a table, what is below it, and the database; the findings and their remedies are the diagnostics';
+'asserts that lockfence.verify() finds nothing about a table, what is below it, and the database; the findings, their remedies and what is to be decided are the diagnostics';
 
 CREATE FUNCTION fences_are_intact(description text DEFAULT NULL)
 RETURNS text

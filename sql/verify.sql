@@ -5,7 +5,7 @@
 -- not by the function that takes them at their word.
 
 CREATE TYPE lockfence._finding AS (
-	target regclass, severity text, code text, problem text, remedy text);
+	target regclass, severity text, code text, problem text, remedy text, advice text);
 COMMENT ON TYPE lockfence._finding IS
 'a row of verify()';
 
@@ -17,9 +17,9 @@ COMMENT ON TYPE lockfence._guard IS
 'a guard and what is right with it; is_whole: it fires before every event that it is there for';
 
 CREATE TYPE lockfence._member AS (
-	member regclass, root regclass, settings jsonb, kinds text[], is_guarded boolean);
+	member regclass, root regclass, settings jsonb, kinds text[], is_guarded boolean, is_certain boolean);
 COMMENT ON TYPE lockfence._member IS
-'a table that verify() looks at, and its fence: the topmost table that has it (null: none), its settings and the kinds of guards it takes';
+'a table that verify() looks at, and its fence: the topmost table that has it (null: none), its settings and the kinds of guards it takes; is_certain: the guards of that table all declare it so';
 
 -- pg_trigger.tgargs: each argument is ended by a zero byte.
 CREATE FUNCTION lockfence._argument_list(arguments bytea)
@@ -52,7 +52,7 @@ AS $$
 		SELECT split_part(a.argument, '=', 1), substr(a.argument, strpos(a.argument, '=') + 1), a.place
 		FROM unnest(lockfence._argument_list(arguments)) WITH ORDINALITY AS a (argument, place)
 	) AS s (setting, value, place)
-	WHERE s.setting IN ('resource', 'token_column', 'validator')
+	WHERE s.setting IN ('resource', 'token_column', 'validator', 'advisory_since')
 		OR (s.setting, s.value) IN (('accept', 'presented'), ('enforcement', 'advisory'),
 			('missing', 'allow'), ('repeat', 'reject'))
 $$;
@@ -222,8 +222,12 @@ AS $$
 		ORDER BY r.root, g.fault IS NOT NULL, NOT g.is_ours, r.depth,
 			(g.settings ? 'enforcement')::integer + (g.settings ? 'missing')::integer,
 			g.kind = 'truncate', g.id
+	), certain AS MATERIALIZED (
+		SELECT g.member AS root FROM unnest(guards) g
+		GROUP BY g.member HAVING bool_and(g.is_ours AND g.fault IS NULL) AND min(g.settings::text) = max(g.settings::text)
 	)
-	SELECT t.member, d.root, d.settings, d.kinds, t.member IN (SELECT g.member FROM unnest(guards) g)
+	SELECT t.member, d.root, d.settings, d.kinds, t.member IN (SELECT g.member FROM unnest(guards) g),
+		d.root IN (SELECT c.root FROM certain c)
 	FROM unnest(tables) AS t (member)
 		LEFT JOIN rooted r ON r.member = t.member
 		LEFT JOIN declared d ON d.root = r.root
@@ -231,67 +235,20 @@ $$;
 COMMENT ON FUNCTION lockfence._members(regclass[], lockfence._guard[]) IS
 'tables with the fence of each';
 
--- Remedies.  Those that need several statements can be run as one string.
-
-CREATE FUNCTION lockfence._attach_call(target regclass, settings jsonb)
-RETURNS text
-LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $$
-	SELECT format('lockfence.attach(%L%s)', target,
-		string_agg(format(', %s => %L', s.setting, s.value), '' ORDER BY s.place))
-	FROM (VALUES
-		(1, 'resource', settings ->> 'resource'),
-		(2, 'token_column', CASE WHEN settings ? 'resource' THEN settings ->> 'token_column'
-			ELSE nullif(settings ->> 'token_column', 'fence') END),
-		(3, 'accept', settings ->> 'accept'),
-		(4, 'enforcement', settings ->> 'enforcement'),
-		(5, 'missing', CASE WHEN NOT settings ? 'repeat' THEN settings ->> 'missing' END),
-		(6, 'repeat', settings ->> 'repeat'),
-		(7, 'validator', CASE WHEN settings ? 'resource' THEN settings ->> 'validator' END)
-	) AS s (place, setting, value)
-	WHERE s.value IS NOT NULL
-$$;
-COMMENT ON FUNCTION lockfence._attach_call(regclass, jsonb) IS
-'the call of attach() that makes a fence with the settings';
-
--- One statement, so that no write comes between the old fence and the new.
--- detach() finds guards by their names: those of other names go last.
-CREATE FUNCTION lockfence._redeclare(target regclass, settings jsonb)
-RETURNS text
-LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $$
-	WITH guard AS (
-		SELECT t.tgrelid::regclass AS member, t.tgname, t.tgname LIKE '~lockfence@_%' ESCAPE '@' AS is_named
-		FROM lockfence._family(target) f JOIN pg_trigger t ON t.tgrelid = f.member
-		WHERE t.tgparentid = 0 AND (t.tgname LIKE '~lockfence@_%' ESCAPE '@'
-			OR t.tgfoid IN ('lockfence.guard_row()'::regprocedure, 'lockfence.guard_statement()'::regprocedure,
-				'lockfence.guard_truncate()'::regprocedure))
-	)
-	SELECT CASE
-		WHEN settings ?| ARRAY['resource', 'token_column'] THEN
-			concat('SELECT ',
-				(SELECT format('lockfence.detach(%L), ', target) FROM guard WHERE is_named LIMIT 1),
-				lockfence._attach_call(target, settings), ';',
-				(SELECT string_agg(format(E'\nDROP TRIGGER IF EXISTS %I ON %s;', tgname, member), ''
-					ORDER BY member, tgname) FROM guard WHERE NOT is_named))
-		ELSE concat('-- Nothing tells the settings; state them: SELECT ',
-			(SELECT format('lockfence.detach(%L), ', target) FROM guard WHERE is_named LIMIT 1),
-			format('lockfence.attach(%L, ...);', target))
-	END
-$$;
-COMMENT ON FUNCTION lockfence._redeclare(regclass, jsonb) IS
-'the statement that replaces whatever guards a table''s family has by a fence with the settings';
+-- A remedy can be run without being read: it neither widens a right, nor changes what
+-- was declared, nor lets a lower token pass.  So it never calls attach() or detach(), adds
+-- no column, drops nothing of others, and makes or enables a guard only if the guards of
+-- the topmost table all say the same.  All else is advice: a sentence, and no SQL.  What
+-- others named gets into a remedy by _identifier(), _literal() and _relation_name() alone.
 
 CREATE FUNCTION lockfence._argument_text(settings jsonb)
 RETURNS text
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT string_agg(quote_literal(s.setting || '=' || s.value), ', '
+	SELECT string_agg(lockfence._literal(s.setting || '=' || s.value), ', '
 		ORDER BY array_position(ARRAY['resource', 'token_column', 'accept', 'enforcement', 'missing',
-			'repeat', 'validator'], s.setting))
+			'repeat', 'validator', 'advisory_since'], s.setting))
 	FROM jsonb_each_text(settings) AS s (setting, value)
 $$;
 COMMENT ON FUNCTION lockfence._argument_text(jsonb) IS
@@ -302,35 +259,48 @@ RETURNS text
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT format(E'CREATE TRIGGER "~lockfence_%1$s" BEFORE %2$s ON %3$s FOR EACH %4$s EXECUTE FUNCTION lockfence.guard_%1$s(%5$s);\n'
-			'ALTER TABLE %3$s ENABLE ALWAYS TRIGGER "~lockfence_%1$s";',
-		kind,
-		CASE kind WHEN 'truncate' THEN 'TRUNCATE' ELSE 'INSERT OR UPDATE OR DELETE' END,
-		member,
-		CASE kind WHEN 'row' THEN 'ROW' ELSE 'STATEMENT' END,
-		lockfence._argument_text(settings))
+	SELECT format('CREATE TRIGGER "~lockfence_%1$s" BEFORE %2$s ON %3$s FOR EACH %4$s EXECUTE FUNCTION lockfence.guard_%1$s(%5$s);',
+			kind,
+			CASE kind WHEN 'truncate' THEN 'TRUNCATE' ELSE 'INSERT OR UPDATE OR DELETE' END,
+			lockfence._relation_name(_create_guard.member),
+			CASE kind WHEN 'row' THEN 'ROW' ELSE 'STATEMENT' END,
+			lockfence._argument_text(settings))
+		|| string_agg(format(' ALTER TABLE ONLY %s ENABLE ALWAYS TRIGGER "~lockfence_%s";', lockfence._relation_name(f.member), kind), ''
+			ORDER BY f.depth, f.member)
+	FROM lockfence._family(_create_guard.member) f
+	WHERE f.depth = 0 OR kind = 'row' AND (SELECT relkind = 'p' FROM pg_class WHERE oid = _create_guard.member)
 $$;
 COMMENT ON FUNCTION lockfence._create_guard(regclass, text, jsonb) IS
-'the statements that create one guard of a fence';
+'the statements that create one guard of a fence, and with it those of the partitions that have it from their parent';
 
--- A partition has its row guard from its parent.
-CREATE FUNCTION lockfence._add_guards(member regclass, root regclass, kinds text[], settings jsonb)
+-- A partition has its row guard from its parent, and so from the remedy of that one.
+CREATE FUNCTION lockfence._create_guards_of(member regclass, kinds text[], settings jsonb)
 RETURNS text
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT CASE
-		WHEN 'row' = ANY (kinds) AND (
-				SELECT relkind = 'p' OR relispartition FROM pg_class WHERE oid = member)
-			OR NOT settings ?| ARRAY['resource', 'token_column']
-			THEN lockfence._redeclare(root, settings)
-		ELSE (
-			SELECT string_agg(lockfence._create_guard(member, k.kind, settings), E'\n' ORDER BY k.kind)
-			FROM unnest(kinds) AS k (kind))
-	END
+	SELECT string_agg(lockfence._create_guard(member, k.kind, settings), ' ' ORDER BY k.kind)
+	FROM unnest(kinds) AS k (kind)
+	WHERE k.kind <> 'row' OR NOT EXISTS (
+		SELECT FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhparent
+		WHERE i.inhrelid = member AND p.relkind = 'p' AND NOT EXISTS (
+			SELECT FROM pg_trigger WHERE tgrelid = p.oid AND tgfoid = 'lockfence.guard_row()'::regprocedure))
 $$;
-COMMENT ON FUNCTION lockfence._add_guards(regclass, regclass, text[], jsonb) IS
-'the statements that give a table the guards that it lacks';
+COMMENT ON FUNCTION lockfence._create_guards_of(regclass, text[], jsonb) IS
+'the statements that give a table the guards that it lacks; null if its parent''s bring them';
+
+CREATE FUNCTION lockfence._declare_anew(root regclass, settings jsonb)
+RETURNS text
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT format('Declare the fence of %s anew %s, by lockfence.detach() and lockfence.attach() in one transaction.', root,
+		CASE WHEN settings ?| ARRAY['resource', 'token_column']
+			THEN format('as (%s), if that is right', lockfence._argument_text(settings))
+			ELSE 'with the settings that it is to have' END)
+$$;
+COMMENT ON FUNCTION lockfence._declare_anew(regclass, jsonb) IS
+'the advice to make a fence again';
 
 -- The trigger that a cloned one has its name from, on 15 and later.
 CREATE FUNCTION lockfence._original(trigger oid)
@@ -355,7 +325,8 @@ RETURNS text
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT format('ALTER TRIGGER %I ON %s RENAME TO %I;', tgname, tgrelid::regclass, new_name)
+	SELECT format('ALTER TRIGGER %s ON %s RENAME TO %s;', lockfence._identifier(tgname),
+		lockfence._relation_name(tgrelid), lockfence._identifier(new_name))
 	FROM pg_trigger WHERE oid = lockfence._original(trigger)
 $$;
 COMMENT ON FUNCTION lockfence._rename(oid, name) IS

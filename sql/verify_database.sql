@@ -17,26 +17,26 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT NULL::regclass, 'warning', 'mark_missing',
 		format('lockfence.%s does not exist: every write to a fenced table is refused.', n.name),
-		'-- Drop and create the extension, attach the tables again and raise the marks, or restore a backup.'
+		NULL, 'Restore a backup, or drop and create the extension, attach the tables again and raise the marks.'
 	FROM (VALUES ('mark'), ('state'), ('admin_log')) AS n (name)
 	WHERE NOT EXISTS (SELECT FROM lockfence._own_class(n.name))
 	UNION ALL
 	SELECT c.oid, 'error', 'mark_unlogged',
 		format('%s is not logged: a crash empties it, and stale tokens pass.', c.oid::regclass),
-		format('ALTER TABLE %s SET LOGGED;', c.oid::regclass)
+		format('ALTER TABLE %s SET LOGGED;', c.oid::regclass), NULL
 	FROM (VALUES ('mark'), ('state')) AS n (name) CROSS JOIN LATERAL lockfence._own_class(n.name) c
 	WHERE c.relpersistence <> 'p'
 	UNION ALL
 	SELECT c.oid, 'warning', 'mark_row_security',
 		format('%s is under row-level security, which can hide rows from dumps and administration.', c.oid::regclass),
-		format('ALTER TABLE %s DISABLE ROW LEVEL SECURITY, NO FORCE ROW LEVEL SECURITY;', c.oid::regclass)
+		NULL, 'Disable row-level security, once no role relies on it: what it hides is then seen by whoever may read the table.'
 	FROM (VALUES ('mark'), ('state'), ('admin_log')) AS n (name) CROSS JOIN LATERAL lockfence._own_class(n.name) c
 	WHERE c.relrowsecurity OR c.relforcerowsecurity
 	UNION ALL
 	SELECT c.oid, 'error', 'mark_columns',
 		format('%s does not have the columns that the extension made: what the fence reads there is undefined.',
 			c.oid::regclass),
-		format('-- Restore the database, or drop and create the extension: it had (%s).', n.columns)
+		NULL, format('Restore the database, or drop and create the extension: it had (%s).', n.columns)
 	FROM (VALUES
 		('mark', 3, 'token lockfence.fence_token, advanced_at timestamp with time zone, resource text'),
 		('state', 2, 'name text, value bigint')) AS n (name, number, columns)
@@ -47,7 +47,7 @@ AS $$
 	UNION ALL
 	SELECT c.oid, 'warning', 'mark_columns',
 		format('%s has a column "%s" that the fence does not know and leaves null.', c.oid::regclass, a.attname),
-		format('ALTER TABLE %s DROP COLUMN %I;', c.oid::regclass, a.attname)
+		NULL, 'Drop the column, if what it holds is needed no more.'
 	FROM (VALUES ('mark', 3), ('state', 2)) AS n (name, number)
 		CROSS JOIN LATERAL lockfence._own_class(n.name) c JOIN pg_attribute a ON a.attrelid = c.oid
 	WHERE a.attnum > n.number AND NOT a.attisdropped
@@ -66,12 +66,12 @@ AS $$
 		CASE
 			WHEN p.remedy <> '' THEN p.remedy
 			ELSE concat(
-				(SELECT format(E'ALTER TABLE lockfence.mark DROP CONSTRAINT %I;\n', conname)
+				CASE WHEN i.indexrelid IS NOT NULL AND NOT i.indisprimary THEN 'DROP INDEX lockfence.mark_pkey; ' END,
+				'ALTER TABLE lockfence.mark ',
+				(SELECT format('DROP CONSTRAINT %s, ', lockfence._identifier(conname))
 					FROM pg_constraint WHERE conrelid = c.oid AND contype = 'p'),
-				CASE WHEN i.indexrelid IS NOT NULL AND NOT i.indisprimary
-					THEN E'DROP INDEX IF EXISTS lockfence.mark_pkey;\n' END,
-				'ALTER TABLE lockfence.mark ADD CONSTRAINT mark_pkey PRIMARY KEY (resource);')
-		END
+				'ADD CONSTRAINT mark_pkey PRIMARY KEY (resource);')
+		END, NULL
 	FROM lockfence._own_class('mark') c
 		LEFT JOIN lockfence._own_class('mark_pkey') k ON true
 		LEFT JOIN pg_index i ON i.indexrelid = k.oid AND i.indrelid = c.oid
@@ -86,7 +86,7 @@ AS $$
 				WHEN NOT (i.indisvalid AND i.indisready AND i.indislive) THEN 'is not valid'
 			END, CASE
 				WHEN a.attcollation <> '"C"'::regcollation
-					THEN 'ALTER TABLE lockfence.mark ALTER COLUMN resource TYPE text COLLATE "C";'
+					THEN 'ALTER TABLE lockfence.mark ALTER COLUMN resource TYPE pg_catalog.text COLLATE pg_catalog."C";'
 				WHEN i.indisprimary AND NOT (i.indisvalid AND i.indisready AND i.indislive)
 					THEN 'REINDEX INDEX lockfence.mark_pkey;'
 				ELSE ''
@@ -104,8 +104,8 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT c.oid::regclass, 'info', 'mark_hash',
 		format('lockfence.mark_hash %s: marks that are not cached are found more slowly, by the primary key.', p.problem),
-		CASE WHEN i.indexrelid IS NULL THEN '' ELSE E'DROP INDEX lockfence.mark_hash;\n' END
-			|| 'CREATE INDEX mark_hash ON lockfence.mark USING hash (resource);'
+		CASE WHEN i.indexrelid IS NULL THEN '' ELSE 'DROP INDEX lockfence.mark_hash; ' END
+			|| 'CREATE INDEX mark_hash ON lockfence.mark USING hash (resource);', NULL
 	FROM lockfence._own_class('mark') c
 		LEFT JOIN lockfence._own_class('mark_hash') k ON true
 		LEFT JOIN pg_index i ON i.indexrelid = k.oid AND i.indrelid = c.oid
@@ -139,11 +139,11 @@ AS $$
 				WHEN '~lockfence_merge' THEN ': a restore could lower the epoch or the floor.'
 				ELSE ': a restore or a superuser''s DML could lower marks.' END,
 		CASE WHEN t.oid IS NOT NULL AND NOT a.is_as_made
-				THEN format(E'DROP TRIGGER %I ON %s;\n', g.name, c.oid::regclass) ELSE '' END
+				THEN format('DROP TRIGGER %I ON %s; ', g.name, c.oid::regclass) ELSE '' END
 			|| CASE WHEN t.oid IS NULL OR NOT a.is_as_made
-				THEN format(E'CREATE TRIGGER %I %s ON %s FOR EACH %s EXECUTE FUNCTION %s;\n',
+				THEN format('CREATE TRIGGER %I %s ON %s FOR EACH %s EXECUTE FUNCTION %s; ',
 					g.name, g.events, c.oid::regclass, g.level, g.function) ELSE '' END
-			|| format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I;', c.oid::regclass, g.name)
+			|| format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I;', c.oid::regclass, g.name), NULL
 	FROM (VALUES
 		('mark', '~lockfence_mark', 31, 'lockfence.guard_mark()'::regprocedure, 'BEFORE INSERT OR UPDATE OR DELETE', 'ROW'),
 		('mark', '~lockfence_marks', 34, 'lockfence.guard_marks()', 'BEFORE TRUNCATE', 'STATEMENT'),
@@ -169,13 +169,13 @@ AS $$
 		format('%s has %s on %s, which the fence alone should write.',
 			lockfence._grantee(g.grantee), string_agg(g.privilege, ', ' ORDER BY g.privilege), g.class),
 		format('REVOKE %s ON %s FROM %s;', string_agg(g.privilege, ', ' ORDER BY g.privilege), g.class,
-			lockfence._grantee(g.grantee))
+			lockfence._grantee(g.grantee)), NULL
 	FROM (
 		SELECT c.oid::regclass, c.relowner, a.grantee, a.privilege_type
 		FROM pg_class c CROSS JOIN aclexplode(c.relacl) AS a
 		WHERE c.relnamespace = 'lockfence'::regnamespace
 		UNION
-		SELECT c.oid::regclass, c.relowner, a.grantee, format('%s (%I)', a.privilege_type, t.attname)
+		SELECT c.oid::regclass, c.relowner, a.grantee, format('%s (%s)', a.privilege_type, lockfence._identifier(t.attname))
 		FROM pg_class c JOIN pg_attribute t ON t.attrelid = c.oid CROSS JOIN aclexplode(t.attacl) AS a
 		WHERE c.relnamespace = 'lockfence'::regnamespace
 	) AS g (class, owner, grantee, privilege)
@@ -186,9 +186,7 @@ AS $$
 	SELECT NULL, 'warning', 'mark_writable',
 		format('"%s" is a member of pg_write_all_data and can write to the tables of marks.',
 			pg_get_userbyid(m.member)),
-		format('REVOKE pg_write_all_data FROM %I%s;', pg_get_userbyid(m.member),
-			CASE WHEN current_setting('server_version_num')::integer >= 160000
-				THEN format(' GRANTED BY %I', pg_get_userbyid(m.grantor)) END)
+		NULL, 'Revoke the membership, and grant the role what it needs by schema.'
 	FROM pg_auth_members m JOIN pg_roles w ON w.oid = m.roleid AND w.rolname = 'pg_write_all_data'
 	WHERE lockfence._is_outsider(m.member, 0)
 $$;
@@ -203,7 +201,7 @@ AS $$
 	SELECT NULL::regclass, 'warning', 'schema_owner',
 		format('Schema lockfence is owned by "%s", who can drop the fence''s objects and plant others.',
 			pg_get_userbyid(n.nspowner)),
-		format('ALTER SCHEMA lockfence OWNER TO %I;', lockfence._superuser())
+		NULL, 'Look at what is in it, and give it to the superuser that owns the extension.'
 	FROM pg_namespace n
 	WHERE n.nspname = 'lockfence' AND EXISTS (
 		SELECT FROM pg_roles WHERE oid = n.nspowner AND NOT rolsuper)
@@ -211,14 +209,14 @@ AS $$
 	SELECT NULL, 'warning', 'schema_writable',
 		format('%s may create objects in schema lockfence, where they can pass for the fence''s own.',
 			lockfence._grantee(a.grantee)),
-		format('REVOKE CREATE ON SCHEMA lockfence FROM %s;', lockfence._grantee(a.grantee))
+		format('REVOKE CREATE ON SCHEMA lockfence FROM %s;', lockfence._grantee(a.grantee)), NULL
 	FROM pg_namespace n CROSS JOIN aclexplode(n.nspacl) AS a
 	WHERE n.nspname = 'lockfence' AND a.privilege_type = 'CREATE' AND lockfence._is_outsider(a.grantee, n.nspowner)
 	UNION ALL
 	SELECT NULL, 'warning', 'schema_stranger',
 		format('%s %s is in schema lockfence and belongs to no extension: calls meant for the fence can reach it.',
 			s.kind, s.name),
-		format('DROP %s %s;', upper(s.kind), s.name)
+		NULL, 'Find out where it comes from, and drop it.'
 	FROM (
 		SELECT p.tableoid, p.oid, 'routine', p.oid::regprocedure::text FROM pg_proc p
 		WHERE p.pronamespace = 'lockfence'::regnamespace
@@ -247,23 +245,24 @@ AS $$
 		WHERE e.extname = 'lockfence'
 	)
 	SELECT NULL::regclass, 'warning', c.code, format('PUBLIC may execute %s: %s', o.routine, c.problem),
-		format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC;', o.routine)
+		CASE WHEN c.advice IS NULL THEN format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC;', o.routine) END, c.advice
 	FROM own o JOIN (VALUES
-			('present_is_public', 'any role can raise any mark, and so lock every holder out.', ARRAY[
+			('present_is_public', 'any role can raise any mark, and so lock every holder out.',
+				'Grant it to the roles that hold locks, and revoke it from PUBLIC.', ARRAY[
 				'present', 'guarded_update', 'guarded_delete', 'guard_row', 'guard_statement', 'guard_truncate']),
-			('admin_is_public', 'any role can move marks.', ARRAY[
+			('admin_is_public', 'any role can move marks.', NULL, ARRAY[
 				'raise_mark', 'reset_mark', 'set_epoch', 'reset_floor', 'reopen', 'prune', 'reconcile', 'guard_mark',
 				'guard_marks', 'merge_state', 'state_changed', '_raise_mark', '_reset_mark', '_fold_mark',
 				'_record_timeline', '_log', '_set_state'])
-		) AS c (code, problem, names) ON o.proname = ANY (c.names)
+		) AS c (code, problem, advice, names) ON o.proname = ANY (c.names)
 	WHERE EXISTS (
 		SELECT FROM aclexplode(coalesce(o.proacl, acldefault('f', o.proowner))) AS a
 		WHERE a.grantee = 0 AND a.privilege_type = 'EXECUTE')
 	UNION ALL
 	SELECT NULL, 'error', 'guard_function',
 		format('%s is not the function that the extension made: the guards do something else.', o.routine),
-		format(E'CREATE OR REPLACE FUNCTION %s RETURNS trigger LANGUAGE c AS ''$libdir/lockfence'', ''lockfence_%s'';',
-			o.routine, o.proname)
+		format('CREATE OR REPLACE FUNCTION %s RETURNS pg_catalog.trigger LANGUAGE c AS ''$libdir/lockfence'', ''lockfence_%s'';',
+			o.routine, o.proname), NULL
 	FROM own o
 	WHERE o.proname IN ('guard_row', 'guard_statement', 'guard_truncate', 'guard_mark', 'guard_marks', 'state_changed')
 		AND (o.prolang <> (SELECT oid FROM pg_language WHERE lanname = 'c')
@@ -271,7 +270,7 @@ AS $$
 	UNION ALL
 	SELECT NULL, 'warning', 'function_owner',
 		format('%s is owned by "%s", who can replace it.', o.routine, pg_get_userbyid(o.proowner)),
-		format('ALTER FUNCTION %s OWNER TO %I;', o.routine, lockfence._superuser())
+		NULL, 'Look at what it does, and give it to the superuser that owns the extension.'
 	FROM own o JOIN pg_roles r ON r.oid = o.proowner
 	WHERE NOT r.rolsuper
 $$;
@@ -283,20 +282,20 @@ RETURNS SETOF lockfence._finding
 LANGUAGE sql STABLE ROWS 10
 SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT NULL::regclass, v.severity, 'token_type', format('Domain lockfence.fence_token %s', v.problem), v.remedy
+	SELECT NULL::regclass, v.severity, 'token_type', format('Domain lockfence.fence_token %s', v.problem), v.remedy, v.advice
 	FROM pg_type t CROSS JOIN LATERAL (
 		SELECT 'error', 'has a default: every INSERT without a token presents it.',
-			'ALTER DOMAIN lockfence.fence_token DROP DEFAULT;'
+			'ALTER DOMAIN lockfence.fence_token DROP DEFAULT;', NULL
 		WHERE t.typdefault IS NOT NULL
 		UNION ALL
 		SELECT 'warning', 'is NOT NULL: writes without a token can fail for the wrong reason.',
-			'ALTER DOMAIN lockfence.fence_token DROP NOT NULL;'
+			NULL, 'Drop NOT NULL.'
 		WHERE t.typnotnull
 		UNION ALL
 		SELECT 'warning', format('has constraint "%s": adding a token column rewrites the table.', conname),
-			format('ALTER DOMAIN lockfence.fence_token DROP CONSTRAINT %I;', conname)
+			NULL, 'Drop the constraint.'
 		FROM pg_constraint WHERE contypid = t.oid AND contype = 'c'
-	) AS v (severity, problem, remedy)
+	) AS v (severity, problem, remedy, advice)
 	WHERE t.typnamespace = 'lockfence'::regnamespace AND t.typname = 'fence_token'
 $$;
 COMMENT ON FUNCTION lockfence._verify_token_type() IS
@@ -316,7 +315,7 @@ BEGIN
 		SELECT NULL::regclass, 'warning', s.code,
 			format('%s has %s on parameter %s: %s',
 				lockfence._grantee(a.grantee), a.privilege_type, p.parname, s.problem),
-			format('REVOKE %s ON PARAMETER %s FROM %s;', a.privilege_type, p.parname, lockfence._grantee(a.grantee))
+			NULL, 'Revoke it, unless it is the role for maintenance.'
 		FROM pg_parameter_acl p CROSS JOIN aclexplode(p.paracl) AS a
 			JOIN (VALUES
 				('session_replication_role', 'replica_role_grant', 'it can keep triggers that are not ALWAYS from firing.'),
@@ -357,32 +356,27 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT NULL::regclass, o.severity, o.code || '_setting',
 		format('%s is set %s: there %s.', o.setting, w.place, o.problem),
-		format('ALTER %s RESET %s;', w.object, o.setting)
+		NULL, 'Reset it there, unless it is the role for maintenance.'
 	FROM pg_db_role_setting s
 		LEFT JOIN pg_database d ON d.oid = s.setdatabase
 		CROSS JOIN LATERAL lockfence._switched_off(s.setconfig) o
 		CROSS JOIN LATERAL (
 			SELECT concat_ws(' ', 'for',
 					CASE s.setrole WHEN 0 THEN 'every role' ELSE format('role "%s"', pg_get_userbyid(s.setrole)) END,
-					'in database "' || d.datname || '"'),
-				CASE
-					WHEN s.setrole = 0 THEN coalesce('DATABASE ' || quote_ident(d.datname), 'ROLE ALL')
-					WHEN d.oid IS NULL THEN format('ROLE %I', pg_get_userbyid(s.setrole))
-					ELSE format('ROLE %I IN DATABASE %I', pg_get_userbyid(s.setrole), d.datname) END
-		) AS w (place, object)
+					'in database "' || d.datname || '"')
+		) AS w (place)
 	WHERE s.setdatabase = 0 OR d.datname = current_database()
 	UNION ALL
 	SELECT NULL, o.severity, o.code || '_in_function',
 		format('%s is set by %s: while it runs, %s.', o.setting, p.oid::regprocedure, o.problem),
-		format('ALTER ROUTINE %s RESET %s;', p.oid::regprocedure, o.setting)
+		NULL, 'Reset it there, unless the function is for maintenance.'
 	FROM pg_proc p CROSS JOIN LATERAL lockfence._switched_off(p.proconfig) o
 	WHERE p.proconfig IS NOT NULL
 	UNION ALL
 	SELECT NULL, 'error', 'bypass_is_on',
 		'lockfence.bypass is on in this session: no fence decides.',
-		CASE WHEN 'configuration file' = (SELECT source FROM pg_settings WHERE name = 'lockfence.bypass')
-			THEN E'ALTER SYSTEM SET lockfence.bypass = off;\nSELECT pg_reload_conf();'
-			ELSE 'SET lockfence.bypass = off;' END
+		NULL, CASE WHEN 'configuration file' = (SELECT source FROM pg_settings WHERE name = 'lockfence.bypass')
+			THEN 'Take it out of the configuration file, and reload.' ELSE 'Set it off in this session.' END
 	FROM lockfence._switched_off(ARRAY['lockfence.bypass=' || nullif(current_setting('lockfence.bypass', true), '')])
 $$;
 COMMENT ON FUNCTION lockfence._verify_settings() IS
@@ -401,30 +395,32 @@ BEGIN
 	WITH gate AS MATERIALIZED (
 		SELECT *, format('The database went from timeline %s to %s (%s)', recorded_timeline, timeline,
 			concat_ws(': ', event, nullif(reason, ''))) AS change,
-			'ask the lock service for the highest token it has issued, and call lockfence.reopen() with a higher one and a reason.' AS act
+			'ask the lock service for the highest token that it has issued, and call lockfence.reopen() with a higher one and a reason.' AS act
 		FROM lockfence.gate()
 	)
 	SELECT NULL::regclass, 'warning', 'sealed', change || ', and every write to a fenced table is refused.',
-		'-- To go on, ' || act
+		NULL, 'To go on, ' || act
 	FROM gate WHERE state = 'sealed'
 	UNION ALL
 	SELECT NULL, 'warning', 'timeline_changed', change || ': marks may have gone back, and the next write goes on.',
-		'-- Unless no acknowledged commit was lost, ' || act
+		NULL, 'Unless no acknowledged commit was lost, ' || act
 	FROM gate WHERE state = 'changed' AND event <> 'other system'
 	UNION ALL
 	SELECT NULL, 'info', 'timeline_changed',
 		'The timeline on record is another cluster''s, as after pg_upgrade. The next write puts this one''s on record.',
-		'SELECT lockfence._record_timeline();'
+		$remedy$SELECT lockfence._record_timeline() FROM lockfence.gate() AS g WHERE g.state OPERATOR(pg_catalog.=) 'changed' AND g.event OPERATOR(pg_catalog.=) 'other system';$remedy$,
+		NULL
 	FROM gate WHERE state = 'changed' AND event = 'other system'
 	UNION ALL
 	SELECT NULL, 'warning', 'timeline_unknown',
 		'No timeline is on record: that the database goes back in time would not be noticed.',
-		'SELECT lockfence._record_timeline();'
+		$remedy$SELECT lockfence._record_timeline() FROM lockfence.gate() AS g WHERE g.state OPERATOR(pg_catalog.=) 'off';$remedy$,
+		NULL
 	FROM gate WHERE state = 'off'
 	UNION ALL
 	SELECT NULL, 'info', 'timeline_ignored',
 		format('lockfence.on_timeline_change is %s: a database that goes back in time lets outdated holders in.', s.setting),
-		E'ALTER SYSTEM RESET lockfence.on_timeline_change;\nSELECT pg_reload_conf();'
+		NULL, 'Reset it, unless its value was chosen for this database.'
 	FROM gate, current_setting('lockfence.on_timeline_change') AS s (setting)
 	WHERE s.setting IN ('warn', 'ignore');
 END
@@ -439,7 +435,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT NULL::regclass, 'info', 'statistics_unavailable',
 		'There is no shared memory for statistics: refusals leave no trace but the server''s log.',
-		E'-- Preload the library: add it to this setting, and restart the server.\nSHOW shared_preload_libraries;'
+		NULL, 'Add lockfence to shared_preload_libraries, and restart the server.'
 	FROM lockfence.stats_info() i
 	WHERE NOT i.available AND NOT lockfence._needs_restart()
 $$;
@@ -456,12 +452,12 @@ BEGIN
 	IF lockfence._needs_restart() THEN
 		RETURN QUERY SELECT NULL::regclass, 'warning', 'needs_restart',
 			'lockfence was replaced by another version, and the server has not been restarted since: no new session can write to a fenced table.',
-			'-- Restart the server.';
+			NULL, 'Restart the server.';
 	END IF;
 	RETURN QUERY
 	SELECT NULL::regclass, 'info', 'size_ignored',
 		format('The configuration sets %s, which has no effect without preloading the library: it is %s.', s.name, s.setting),
-		E'-- Preload the library: add it to this setting, and restart the server.\nSHOW shared_preload_libraries;'
+		NULL, 'Add lockfence to shared_preload_libraries, and restart the server; or take the setting out.'
 	FROM pg_settings s
 	WHERE s.name IN ('lockfence.max_cached_marks', 'lockfence.max_tables', 'lockfence.max_refusals')
 		AND s.context = 'sighup' AND s.source <> 'default';
@@ -483,7 +479,7 @@ DECLARE
 	guards lockfence._guard[] := ARRAY(SELECT g FROM unnest(all_guards) g WHERE g.member = ANY (tables));
 BEGIN
 	RETURN QUERY
-	SELECT f.target, f.severity, f.code, f.problem, f.remedy
+	SELECT f.target, f.severity, f.code, f.problem, f.remedy, f.advice
 	FROM (
 		SELECT 1, v.* FROM lockfence._verify_kin(members) v
 		UNION ALL SELECT 2, v.* FROM lockfence._verify_neighbours(members, guards) v
@@ -497,7 +493,7 @@ BEGIN
 		UNION ALL SELECT 10, v.* FROM lockfence._verify_choices(members) v
 		UNION ALL SELECT 11, v.* FROM lockfence._verify_owners(members) v
 		UNION ALL SELECT 12, v.* FROM lockfence._verify_marks(members) v
-	) AS f (subject, target, severity, code, problem, remedy)
+	) AS f (subject, target, severity, code, problem, remedy, advice)
 	ORDER BY f.subject, array_position(tables, f.target), f.code, f.problem;
 END
 $$;
@@ -510,7 +506,7 @@ LANGUAGE sql STABLE ROWS 10
 SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT NULL::regclass, 'warning', v.code, format(v.problem, s.signature),
-		'-- Set lockfence.validator where it is set now: to a function that there is, or to nothing.'
+		NULL, 'Set lockfence.validator where it is set now: to a function that there is, or to nothing.'
 	FROM nullif(current_setting('lockfence.validator', true), '') AS s (signature)
 		CROSS JOIN LATERAL lockfence._find_validator(s.signature) AS f (validator)
 		LEFT JOIN pg_proc p ON p.oid = f.validator
@@ -534,7 +530,7 @@ RETURNS SETOF lockfence._finding
 LANGUAGE sql STABLE ROWS 10
 SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT f.target, f.severity, f.code, f.problem, f.remedy
+	SELECT f.target, f.severity, f.code, f.problem, f.remedy, f.advice
 	FROM (
 		SELECT 1, v.* FROM lockfence._verify_mark_storage() v
 		UNION ALL SELECT 2, v.* FROM lockfence._verify_mark_key() v
@@ -550,31 +546,36 @@ AS $$
 		UNION ALL SELECT 11, v.* FROM lockfence._verify_statistics() v
 		UNION ALL SELECT 12, v.* FROM lockfence._verify_default_validator() v
 		UNION ALL SELECT 13, v.* FROM lockfence._verify_memory() v
-	) AS f (subject, target, severity, code, problem, remedy)
+	) AS f (subject, target, severity, code, problem, remedy, advice)
 	ORDER BY f.subject, f.code, f.problem
 $$;
 COMMENT ON FUNCTION lockfence._verify_database() IS
 'findings of verify() about the extension and the database';
 
--- Parents first, as what mends a parent can mend its partitions.  Compiling
+-- Parents first, as what mends a parent can mend its partitions.  Whatever a finding was
+-- made of, it is shown on one line, and what is not on one line is no remedy.  Compiling
 -- queries that meet a few rows takes far longer than running them.
 CREATE FUNCTION lockfence.verify(target regclass DEFAULT NULL)
-RETURNS TABLE (target regclass, severity text, code text, problem text, remedy text)
+RETURNS TABLE (target regclass, severity text, code text, problem text, remedy text, advice text)
 LANGUAGE sql STABLE ROWS 10
 SET search_path = pg_catalog, pg_temp
 SET jit = off
 AS $$
-	SELECT v.* FROM lockfence._verify_tables(ARRAY(
-		SELECT f.member
-		FROM (
-			SELECT verify.target WHERE verify.target IS NOT NULL
-			UNION ALL
-			SELECT t FROM lockfence._fenced_tables() AS t WHERE verify.target IS NULL
-		) AS a (start) CROSS JOIN LATERAL lockfence._family(a.start) f
-		GROUP BY f.member
-		ORDER BY max(f.depth), f.member)) v
-	UNION ALL
-	SELECT v.* FROM lockfence._verify_database() v
+	SELECT v.target, v.severity, v.code, lockfence._visible(v.problem),
+		CASE WHEN v.remedy = lockfence._visible(v.remedy) THEN v.remedy END, lockfence._visible(v.advice)
+	FROM (
+		SELECT t.* FROM lockfence._verify_tables(ARRAY(
+			SELECT f.member
+			FROM (
+				SELECT verify.target WHERE verify.target IS NOT NULL
+				UNION ALL
+				SELECT t FROM lockfence._fenced_tables() AS t WHERE verify.target IS NULL
+			) AS a (start) CROSS JOIN LATERAL lockfence._family(a.start) f
+			GROUP BY f.member
+			ORDER BY max(f.depth), f.member)) t
+		UNION ALL
+		SELECT d.* FROM lockfence._verify_database() d
+	) AS v
 $$;
 COMMENT ON FUNCTION lockfence.verify(regclass) IS
-'what is wrong with a table''s fence (null: with every fence), its partitions and children, and with the extension in this database; no rows: nothing. severity: error, a stale write can pass; warning, somebody could let one pass, or right writes fail; info, declared so. remedy is the SQL that mends it, parents first: run it, then verify() again';
+'what is wrong with a table''s fence (null: with every fence), its partitions and children, and with the extension in this database; no rows: nothing. severity: error, a stale write can pass; warning, somebody could let one pass, or right writes fail; info, declared so. remedy is SQL that mends it and can be run without being read, parents first; advice is what to decide. Example: SELECT remedy FROM lockfence.verify() WHERE severity = ''error'' AND remedy IS NOT NULL';

@@ -7,23 +7,22 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT f.member, 'error', 'foreign_leaf',
 		format('%s is a foreign table under a fenced one: its rows can be written without this server.', f.member),
-		(SELECT format(CASE WHEN c.relispartition THEN 'ALTER TABLE %s DETACH PARTITION %s;'
-				ELSE 'ALTER FOREIGN TABLE %2$s NO INHERIT %1$s;' END, i.inhparent::regclass, f.member)
-			FROM pg_inherits i WHERE i.inhrelid = f.member ORDER BY i.inhseqno LIMIT 1)
+		NULL, 'Fence it where its rows are, or take it out of the fenced table.'
 	FROM unnest(members) f JOIN pg_class c ON c.oid = f.member
 	WHERE c.relkind = 'f' AND f.root IS NOT NULL
 	UNION ALL
 	SELECT f.member, 'error', CASE WHEN c.relispartition THEN 'unfenced_leaf' ELSE 'unfenced_child' END,
 		format('%s has no guard, though %s is fenced: a statement on it passes unchecked.', f.member, f.root),
-		lockfence._add_guards(f.member, f.root, f.kinds, f.settings)
+		CASE WHEN f.is_certain THEN lockfence._create_guards_of(f.member, f.kinds, f.settings) END,
+		CASE WHEN NOT f.is_certain THEN lockfence._declare_anew(f.root, f.settings) END
 	FROM unnest(members) f JOIN pg_class c ON c.oid = f.member
 	WHERE c.relkind <> 'f' AND f.root IS NOT NULL AND NOT f.is_guarded
 	UNION ALL
 	SELECT f.member, 'error', 'unfenced_parent',
 		format('%s is fenced by a statement trigger, which a statement on its parent %s does not fire.',
 			f.member, i.inhparent::regclass),
-		lockfence._redeclare(
-			(SELECT ancestor FROM lockfence._ancestors(f.member) ORDER BY height DESC, ancestor LIMIT 1), f.settings)
+		NULL, format('Fence %s instead, or give the fence of %s a token column.',
+			(SELECT ancestor FROM lockfence._ancestors(f.member) ORDER BY height DESC, ancestor LIMIT 1), f.member)
 	FROM unnest(members) f JOIN pg_inherits i ON i.inhrelid = f.member
 	WHERE f.member = f.root AND 'statement' = ANY (f.kinds)
 $$;
@@ -35,8 +34,14 @@ RETURNS SETOF lockfence._finding
 LANGUAGE sql STABLE ROWS 10
 SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT m.member, 'error', 'guard_missing', p.problem,
-		CASE WHEN c.relkind IN ('r', 'p') THEN p.advice || lockfence._redeclare(m.member, p.settings) END
+	SELECT m.member, 'error', 'guard_missing',
+		CASE WHEN a.attname IS NULL THEN format('%s is not fenced.', m.member)
+			ELSE format('%s has a token column, "%s", but no guard: nothing refuses a stale write.', m.member, a.attname) END,
+		NULL,
+		CASE
+			WHEN c.relkind IN ('r', 'p') THEN format('Fence %s by lockfence.attach(), with the resource that its lock is named by.', m.member)
+			WHEN c.oid IS NOT NULL THEN 'Fence the table that holds the rows.'
+		END
 	FROM unnest(members) m
 		LEFT JOIN pg_class c ON c.oid = m.member
 		LEFT JOIN LATERAL (
@@ -44,16 +49,6 @@ AS $$
 			WHERE attrelid = c.oid AND NOT attisdropped AND atttypid = 'lockfence.fence_token'::regtype
 			ORDER BY attnum LIMIT 1
 		) AS a ON true
-		CROSS JOIN LATERAL (
-			SELECT CASE
-					WHEN a.attname IS NULL THEN format('%s is not fenced.', m.member)
-					ELSE format('%s has a token column, "%s", but no guard: nothing refuses a stale write.',
-						m.member, a.attname)
-				END,
-				CASE WHEN a.attname IS NOT NULL
-					THEN E'-- This makes a row fence. Add resource => ... if the table had a named one.\n' ELSE '' END,
-				CASE WHEN a.attname IS NULL THEN '{}' ELSE jsonb_build_object('token_column', a.attname) END
-		) AS p (problem, advice, settings)
 	WHERE m.root IS NULL AND NOT EXISTS (
 		SELECT FROM pg_inherits i JOIN unnest(members) p ON p.member = i.inhparent WHERE i.inhrelid = m.member)
 $$;
@@ -69,10 +64,16 @@ AS $$
 		format('%s has no %s guard: %s', f.member, k.kind, CASE k.kind
 			WHEN 'truncate' THEN 'TRUNCATE takes its rows without a token.'
 			ELSE 'INSERT, UPDATE and DELETE pass unchecked.' END),
-		lockfence._add_guards(f.member, f.root, ARRAY[k.kind], f.settings)
+		m.remedy, CASE
+			WHEN NOT f.is_certain THEN lockfence._declare_anew(f.root, f.settings)
+			WHEN m.remedy IS NULL THEN 'It has the guard from its parent, which lacks it too.'
+		END
 	FROM unnest(members) f
 		JOIN pg_class c ON c.oid = f.member
 		CROSS JOIN unnest(f.kinds) AS k (kind)
+		CROSS JOIN LATERAL (
+			SELECT CASE WHEN f.is_certain THEN lockfence._create_guards_of(f.member, ARRAY[k.kind], f.settings) END
+		) AS m (remedy)
 	WHERE c.relkind <> 'f' AND f.is_guarded
 		AND NOT EXISTS (SELECT FROM unnest(guards) g WHERE g.member = f.member AND g.kind = k.kind)
 	UNION ALL
@@ -81,12 +82,18 @@ AS $$
 			WHEN 'D' THEN 'is disabled: writes pass unchecked.'
 			WHEN 'R' THEN 'fires under session_replication_role = replica only: ordinary writes pass unchecked.'
 			ELSE 'does not fire under session_replication_role = replica.' END),
-		format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I;', g.member, g.name)
-	FROM unnest(guards) g
+		CASE WHEN r.is_right THEN format('ALTER TABLE ONLY %s ENABLE ALWAYS TRIGGER %s;',
+			lockfence._relation_name(g.member), lockfence._identifier(g.name)) END,
+		CASE WHEN NOT r.is_right THEN lockfence._declare_anew(f.root, f.settings) END
+	FROM unnest(guards) g JOIN unnest(members) f ON f.member = g.member
+		CROSS JOIN LATERAL (
+			SELECT g.is_ours AND g.is_whole AND NOT g.has_columns AND NOT g.has_condition AND g.fault IS NULL
+				AND f.is_certain AND g.settings = f.settings AND g.kind = ANY (f.kinds)
+		) AS r (is_right)
 	WHERE g.enabled <> 'A'
 	UNION ALL
 	SELECT g.member, 'error', v.code, format('Guard "%s" of %s %s', g.name, g.member, v.problem),
-		lockfence._redeclare(f.root, f.settings)
+		NULL, lockfence._declare_anew(f.root, f.settings)
 	FROM unnest(guards) g JOIN unnest(members) f ON f.member = g.member
 		CROSS JOIN LATERAL (VALUES
 			(g.has_columns, 'guard_update_of', 'fires on UPDATE OF some columns only: an update of others passes unchecked.'),
@@ -107,17 +114,21 @@ AS $$
 		FROM unnest(guards) g
 		WHERE g.is_ours
 	)
+	-- A guard that fires later than before sees all that it saw, and more.
 	SELECT g.member, 'warning', 'guard_renamed',
 		format('Guard "%s" of %s is not named "%s": the guarded functions and detach() do not find it, and it may not fire last.',
 			g.name, g.member, g.proper_name),
-		lockfence._rename(g.id, g.proper_name)
-	FROM guard g
+		CASE WHEN l.fires_later THEN lockfence._rename(g.id, g.proper_name) END,
+		CASE WHEN NOT l.fires_later THEN format('Rename it, unless a trigger of %s would then fire after it.', g.member) END
+	FROM guard g CROSS JOIN LATERAL (
+			SELECT g.name::text COLLATE "C" < g.proper_name::text
+		) AS l (fires_later)
 	WHERE g.place = 1 AND g.name <> g.proper_name AND NOT lockfence._follows(g.id, members)
 	UNION ALL
 	SELECT g.member, 'warning', 'guard_duplicate',
 		format('Trigger "%s" of %s is a second %s guard: each write is decided twice, maybe not alike.',
 			g.name, g.member, g.kind),
-		lockfence._redeclare(f.root, f.settings)
+		NULL, lockfence._declare_anew(f.root, f.settings)
 	FROM guard g JOIN unnest(members) f ON f.member = g.member
 	WHERE g.place > 1
 $$;
@@ -130,7 +141,7 @@ LANGUAGE sql STABLE ROWS 10
 SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT g.member, 'error', 'guard_altered',
-		format('Guard "%s" of %s %s.', g.name, g.member, a.reason), lockfence._redeclare(f.root, f.settings)
+		format('Guard "%s" of %s %s.', g.name, g.member, a.reason), NULL, lockfence._declare_anew(f.root, f.settings)
 	FROM unnest(guards) g JOIN unnest(members) f ON f.member = g.member
 		CROSS JOIN LATERAL (
 			SELECT CASE
@@ -157,14 +168,14 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT f.member, CASE r.ev_enabled WHEN 'D' THEN 'warning' ELSE 'error' END, 'rule',
 		format('Rule "%s" of %s can send a write past the guards.', r.rulename, f.member),
-		format('DROP RULE %I ON %s;', r.rulename, f.member)
+		NULL, 'Make it a trigger.'
 	FROM unnest(members) f JOIN pg_rewrite r ON r.ev_class = f.member
 	WHERE r.ev_type <> '1' AND f.root IS NOT NULL
 	UNION ALL
 	SELECT t.tgrelid, 'error', 'later_trigger',
 		format('Trigger "%s" of %s fires after the guard and can change what the guard has checked.',
 			t.tgname, t.tgrelid::regclass),
-		lockfence._rename(t.oid, ('z_' || t.tgname)::name)
+		NULL, 'Rename it to sort before the guard, or let it fire AFTER.'
 	FROM (
 		SELECT g.member, max(g.name::text COLLATE "C") FROM unnest(guards) g WHERE g.kind = 'row' GROUP BY g.member
 	) AS f (member, guard) JOIN pg_trigger t ON t.tgrelid = f.member
@@ -201,11 +212,14 @@ AS $$
 		WHERE f.settings ? 'token_column'
 	)
 	SELECT f.member, 'warning', 'token_column_missing',
-		format('Token column "%s" of %s does not exist: every write is refused.', f.token_column, f.member)
-			|| CASE WHEN o.column_name IS NULL THEN ' The remedy adds an empty one.' ELSE
-				format(' The remedy takes "%s", the one column of type lockfence.fence_token.', o.column_name) END,
-		lockfence._redeclare(f.root, f.settings || CASE WHEN o.column_name IS NULL THEN '{}'
-			ELSE jsonb_build_object('token_column', o.column_name) END)
+		format('Token column "%s" of %s does not exist: every write is refused.', f.token_column, f.member),
+		NULL,
+		CASE
+			WHEN o.column_name IS NOT NULL THEN format('If it is "%s" now, name it back or declare the fence of %s anew.',
+				o.column_name, f.root)
+			WHEN f.settings ? 'resource' THEN format('Declare the fence of %s anew, with another token column or without one.', f.root)
+			ELSE 'The marks of its rows went with it. Have the lock service raise its epoch and call lockfence.set_epoch(), before the fence is declared anew.'
+		END
 	FROM fence f CROSS JOIN LATERAL (
 			SELECT CASE count(*) WHEN 1 THEN min(attname::text) END FROM pg_attribute
 			WHERE attrelid = f.member AND NOT attisdropped AND atttypid = 'lockfence.fence_token'::regtype
@@ -220,14 +234,13 @@ AS $$
 			WHEN 'identity' THEN 'is an identity column: it presents tokens that nobody holds.'
 			WHEN 'default' THEN 'has a default: it presents a token that nobody holds.'
 			ELSE 'is a generated column: every write is refused.' END),
+		NULL,
 		format(CASE u.fault
-				WHEN 'type' THEN 'ALTER TABLE %1$s ALTER COLUMN %2$I TYPE lockfence.fence_token USING %2$I::bigint;'
-				WHEN 'identity' THEN 'ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY;'
-				WHEN 'default' THEN 'ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT;'
-				WHEN 'stored' THEN 'ALTER TABLE %s ALTER COLUMN %I DROP EXPRESSION;'
-				ELSE E'ALTER TABLE %s DROP COLUMN %I;\n%s' END,
-			h.home, u.token_column,
-			CASE u.fault WHEN 'virtual' THEN lockfence._redeclare(u.root, u.settings) END)
+				WHEN 'type' THEN 'Change its type in %s to lockfence.fence_token, or name another column.'
+				WHEN 'identity' THEN 'Drop the identity in %s.'
+				WHEN 'default' THEN 'Drop the default in %s.'
+				WHEN 'stored' THEN 'Drop the expression in %s, or name another column.'
+				ELSE 'Name another column, or make it an ordinary one in %s.' END, h.home)
 	FROM (
 		SELECT f.*, format_type(a.atttypid, a.atttypmod), v.severity, v.fault
 		FROM fence f
@@ -266,25 +279,23 @@ AS $$
 	SELECT p.member, 'warning', 'placeholder_missing',
 		format('%s has no column "%s", which its resource "%s" names: every write is refused.',
 			p.member, p.name, p.settings ->> 'resource'),
-		format(E'-- Name the column that holds it now in place of {%s}.\n%s',
-			p.name, lockfence._redeclare(p.root, p.settings))
+		NULL, format('Name the column back, or declare the fence of %s anew with the column that holds it now in place of {%s}.',
+			p.root, p.name)
 	FROM placeholder p
 	WHERE p.attgenerated IS NULL
 	UNION ALL
 	SELECT p.member, 'warning', 'placeholder_unfit',
 		format('Column "%s" of %s, which its resource "%s" names, is a generated column: every write is refused.',
 			p.name, p.member, p.settings ->> 'resource'),
-		CASE p.attgenerated
-			WHEN 's' THEN format('ALTER TABLE %s ALTER COLUMN %I DROP EXPRESSION;', h.home, p.name)
-			ELSE format(E'-- Name the columns that it is computed from in place of {%s}.\n%s',
-				p.name, lockfence._redeclare(p.root, p.settings)) END
+		NULL, format('Declare the fence of %s anew with the columns that it is computed from in place of {%s}, or make it an ordinary column in %s.',
+			p.root, p.name, h.home)
 	FROM placeholder p CROSS JOIN LATERAL lockfence._column_home(p.member, p.name) AS h (home)
 	WHERE p.attgenerated <> '' AND (h.home = p.member OR h.home NOT IN (SELECT m.member FROM unnest(members) m))
 	UNION ALL
 	SELECT p.member, 'error', 'placeholder_unfit',
 		format('Column "%s" of %s is both the token and part of the resource "%s": every token has a mark of its own.',
 			p.name, p.member, p.settings ->> 'resource'),
-		format(E'-- Name another column in place of {%s}.\n%s', p.name, lockfence._redeclare(p.root, p.settings))
+		NULL, format('Declare the fence of %s anew with another column in place of {%s}.', p.root, p.name)
 	FROM placeholder p
 	WHERE p.name = p.settings ->> 'token_column'
 $$;
@@ -298,24 +309,26 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT f.member, 'error', 'row_marks_unlogged',
 		format('%s is unlogged: a crash empties it of its rows and, as it has a row fence, of its marks.', f.member),
-		format('ALTER TABLE %s SET LOGGED;', f.member)
+		NULL, 'Make it logged.'
 	FROM unnest(members) f JOIN pg_class c ON c.oid = f.member
 	WHERE c.relkind = 'r' AND c.relpersistence = 'u' AND NOT f.settings ? 'resource'
 		AND f.settings ? 'token_column'
 	UNION ALL
 	SELECT f.member, 'info', v.code, format('The fence of %s %s', f.member, v.problem),
-		lockfence._redeclare(f.root, f.settings - v.setting)
+		NULL, v.advice
 	FROM unnest(members) f
 		JOIN (VALUES
-			('enforcement', 'advisory', 'is advisory: it reports stale writes and lets them pass.'),
-			('missing', 'missing_allowed', 'lets writes without a token pass.')
-		) AS v (setting, code, problem) ON f.settings ? v.setting
+			('enforcement', 'advisory', 'is advisory: it reports stale writes and lets them pass.',
+				'Declare it anew as fenced, once it reports no write that is right.'),
+			('missing', 'missing_allowed', 'lets writes without a token pass.',
+				'Declare it anew so that they are refused, once every writer shows its token.')
+		) AS v (setting, code, problem, advice) ON f.settings ? v.setting
 	WHERE f.member = f.root
 	UNION ALL
 	SELECT f.member, 'warning', 'advisory_long',
 		format('The fence of %s has been advisory since %s, which is more than 30 days.',
 			f.member, min(a.advisory_since)),
-		lockfence._redeclare(f.root, f.settings - 'enforcement')
+		NULL, 'Declare it anew as fenced, or take it off.'
 	FROM unnest(members) f JOIN lockfence.fences a ON a.target = f.member
 	WHERE f.member = f.root AND f.settings ? 'enforcement'
 		AND a.advisory_since < now() - interval '30 days'
@@ -355,14 +368,14 @@ AS $$
 	)
 	SELECT a.member, 'warning', 'validator_missing',
 		format('Validator %s of %s does not exist: every write is refused.', a.signature, a.member),
-		E'-- Create it again, or go on without one:\n' || lockfence._redeclare(a.root, a.settings - 'validator')
+		NULL, format('Create it again, or declare the fence of %s anew with another one or without.', a.root)
 	FROM asked a
 	WHERE a.validator IS NULL
 	UNION ALL
 	SELECT a.member, 'error', 'validator_unfit',
 		format('Validator %s of %s is not a function of a resource and a token that returns boolean.',
 			a.signature, a.member),
-		E'-- Create it as one, or go on without one:\n' || lockfence._redeclare(a.root, a.settings - 'validator')
+		NULL, format('Create it as one, or declare the fence of %s anew with another one or without.', a.root)
 	FROM asked a JOIN pg_proc p ON p.oid = a.validator
 	WHERE p.prokind <> 'f' OR p.proretset OR p.prorettype <> 'boolean'::regtype
 		OR p.pronargs <> 2 OR p.proargtypes[0] <> 'text'::regtype
@@ -370,14 +383,14 @@ AS $$
 	UNION ALL
 	SELECT a.member, 'warning', 'validator_not_executable',
 		format('The owner of %s may not execute its validator %s: every write is refused.', a.member, a.signature),
-		format('GRANT EXECUTE ON FUNCTION %s TO %I;', a.signature, pg_get_userbyid(a.relowner))
+		NULL, format('If it is the right validator, let "%s" execute it.', pg_get_userbyid(a.relowner))
 	FROM asked a JOIN pg_proc p ON p.oid = a.validator
 	WHERE NOT has_function_privilege(a.relowner, p.oid, 'EXECUTE')
 	UNION ALL
 	SELECT a.member, 'warning', 'validator_not_executable',
 		format('The owner of %s may not use the schema of its validator %s: every write is refused.',
 			a.member, a.signature),
-		format('GRANT USAGE ON SCHEMA %I TO %I;', n.nspname, pg_get_userbyid(a.relowner))
+		NULL, format('If it is the right validator, let "%s" use schema "%s".', pg_get_userbyid(a.relowner), n.nspname)
 	FROM asked a JOIN pg_proc p ON p.oid = a.validator JOIN pg_namespace n ON n.oid = p.pronamespace
 	WHERE NOT has_schema_privilege(a.relowner, n.oid, 'USAGE')
 $$;
@@ -389,7 +402,7 @@ RETURNS text
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT CASE role WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(role)) END
+	SELECT CASE role WHEN 0 THEN 'PUBLIC' ELSE lockfence._identifier(pg_get_userbyid(role)) END
 $$;
 COMMENT ON FUNCTION lockfence._grantee(oid) IS
 'a role as GRANT and REVOKE take it';
@@ -418,38 +431,6 @@ $$;
 COMMENT ON FUNCTION lockfence._logins_as(oid) IS
 'the login roles, other than superusers, that are a role or can act as it';
 
-CREATE FUNCTION lockfence._superuser()
-RETURNS name
-LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $$
-	SELECT r.rolname FROM pg_roles r
-	WHERE r.oid = 10 OR r.rolsuper AND r.oid = (SELECT extowner FROM pg_extension WHERE extname = 'lockfence')
-	ORDER BY r.oid = 10 LIMIT 1
-$$;
-COMMENT ON FUNCTION lockfence._superuser() IS
-'the owner of the extension, or the first superuser if that role is none any more';
-
--- The memberships by which login roles come to act as a role.
-CREATE FUNCTION lockfence._revoke_memberships(target regclass, owner oid)
-RETURNS text
-LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $$
-	SELECT string_agg(
-		format('REVOKE %I FROM %I%s;', pg_get_userbyid(owner), pg_get_userbyid(m.member),
-			CASE WHEN current_setting('server_version_num')::integer >= 160000
-				THEN format(' GRANTED BY %I', pg_get_userbyid(m.grantor)) END)
-			|| CASE WHEN c.relnamespace = 'lockfence'::regnamespace THEN '' ELSE
-				format(E'\nGRANT SELECT, INSERT, UPDATE, DELETE ON %s TO %I;', target, pg_get_userbyid(m.member)) END,
-		E'\n' ORDER BY pg_get_userbyid(m.member), pg_get_userbyid(m.grantor))
-	FROM pg_auth_members m JOIN pg_class c ON c.oid = target
-	WHERE m.roleid = owner AND EXISTS (
-		SELECT FROM lockfence._logins_as(owner) AS l (role) WHERE pg_has_role(l.role, m.member, 'MEMBER'))
-$$;
-COMMENT ON FUNCTION lockfence._revoke_memberships(regclass, oid) IS
-'the statements that keep login roles from acting as an owner but leave them the rights to write; null if there is no membership';
-
 CREATE FUNCTION lockfence._verify_owners(members lockfence._member[])
 RETURNS SETOF lockfence._finding
 LANGUAGE sql STABLE ROWS 10
@@ -465,24 +446,19 @@ AS $$
 					SELECT string_agg(format('"%s"', pg_get_userbyid(l.role)), ', ' ORDER BY pg_get_userbyid(l.role))
 					FROM lockfence._logins_as(o.owner) AS l (role)))
 		END,
-		CASE WHEN o.owner NOT IN (SELECT lockfence._logins_as(o.owner)) THEN
-			coalesce(lockfence._revoke_memberships(o.member, o.owner), o.change)
-		ELSE o.change || CASE WHEN o.is_ours THEN '' ELSE
-			format(E'\nGRANT SELECT, INSERT, UPDATE, DELETE ON %s TO %I;', o.member, pg_get_userbyid(o.owner)) END
-		END
+		NULL, 'Give it to a role that does not log in and as which no such role can act, and grant those that write what they need.'
 	FROM (
-		SELECT c.oid::regclass, c.relowner, c.relnamespace = 'lockfence'::regnamespace,
-			format('ALTER TABLE %s OWNER TO %I;', c.oid::regclass, lockfence._superuser())
+		SELECT c.oid::regclass, c.relowner
 		FROM pg_class c
 		WHERE c.oid IN (SELECT m.member FROM unnest(members) m WHERE m.root IS NOT NULL)
 			OR c.relnamespace = 'lockfence'::regnamespace AND c.relname IN ('mark', 'state', 'admin_log')
-	) AS o (member, owner, is_ours, change)
+	) AS o (member, owner)
 	WHERE EXISTS (SELECT FROM lockfence._logins_as(o.owner))
 	UNION ALL
 	SELECT c.oid, 'warning', 'trigger_privilege',
 		format('%s may create triggers on %s, which can change what the guard has checked.',
 			lockfence._grantee(a.grantee), c.oid::regclass),
-		format('REVOKE TRIGGER ON %s FROM %s;', c.oid::regclass, lockfence._grantee(a.grantee))
+		NULL, 'Revoke TRIGGER, unless the role makes migrations and is trusted as the owner is.'
 	FROM unnest(members) f JOIN pg_class c ON c.oid = f.member
 		CROSS JOIN aclexplode(c.relacl) AS a
 	WHERE a.privilege_type = 'TRIGGER' AND f.root IS NOT NULL AND lockfence._is_outsider(a.grantee, c.relowner)
@@ -527,7 +503,7 @@ AS $$
 	SELECT DISTINCT m.root, 'error', 'marks_missing',
 		format('Rows of %s carry tokens of resources that have no mark, as after a restore without lockfence.mark: stale tokens pass.',
 			m.root),
-		format('SELECT lockfence.reconcile(%L);', m.root)
+		format('SELECT lockfence.reconcile(%s);', lockfence._relation_literal(m.root)), NULL
 	FROM unnest(members) m JOIN pg_class c ON c.oid = m.member
 	WHERE m.is_guarded AND c.relkind = 'r' AND m.settings ?& ARRAY['resource', 'token_column']
 		AND lockfence._lacks_marks(m.member, m.settings ->> 'token_column')

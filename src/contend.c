@@ -88,10 +88,10 @@ report_wait(void *arg)
 	WaitReport *report = (WaitReport *) arg;
 
 	errcontext("while waiting for other holders of resource \"%s\"",
-			   report->resource);
+			   lockfence_visible(report->resource));
 	if (report->gid != NULL)
 		errhint("Prepared transaction \"%s\" holds the resource and cannot be preempted. Use COMMIT PREPARED or ROLLBACK PREPARED to end it.",
-				report->gid);
+				lockfence_visible(report->gid));
 }
 
 /* The first column of a query's first row, or NULL. */
@@ -216,7 +216,7 @@ warn_of_prepared(const WaitReport *report)
 	if (report->gid != NULL && lockfence_preempt)
 		ereport(WARNING,
 				(errmsg("waiting for prepared transaction \"%s\", which holds resource \"%s\"",
-						report->gid, report->resource),
+						lockfence_visible(report->gid), lockfence_visible(report->resource)),
 				 errhint("A prepared transaction cannot be preempted. Use COMMIT PREPARED or ROLLBACK PREPARED to end it.")));
 }
 
@@ -356,7 +356,7 @@ give_way(TransactionId xid, const FenceCheck *check)
 				(errcode(ERRCODE_T_R_DEADLOCK_DETECTED),
 				 errmsg("deadlock detected"),
 				 errdetail("Process %d advances the mark of resource \"%s\" to a higher token, and waits for this transaction.",
-						   pid, check->write.resource),
+						   pid, lockfence_visible(check->write.resource)),
 				 errhint("Call lockfence.present(resource, token) before the transaction locks any row.")));
 }
 

@@ -51,9 +51,9 @@ is_bypassed(Relation rel)
 	if (lockfence_first_bypass(RelationGetRelid(rel)))
 		ereport(LOG,
 				(errmsg("fence of table \"%s\" is bypassed",
-						RelationGetRelationName(rel)),
+						lockfence_visible(RelationGetRelationName(rel))),
 				 errdetail("lockfence.bypass is on for role \"%s\".",
-						   GetUserNameFromId(GetUserId(), true)),
+						   lockfence_visible(GetUserNameFromId(GetUserId(), true))),
 				 errtable(rel)));
 	return true;
 }

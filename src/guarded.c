@@ -241,7 +241,7 @@ open_target(GuardedCall *call, FunctionCallInfo fcinfo)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("table \"%s\" is not fenced",
-						RelationGetRelationName(call->rel)),
+						lockfence_visible(RelationGetRelationName(call->rel))),
 				 errhint("Fence it by lockfence.attach(), or look at lockfence.verify() if it was."),
 				 errtable(call->rel)));
 }

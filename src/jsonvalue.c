@@ -128,7 +128,7 @@ json_input(Relation rel, const char *column, Oid type, JsonbValue *value)
 	ereport(ERROR,
 			(errcode(ERRCODE_DATATYPE_MISMATCH),
 			 errmsg("column \"%s\" of type %s cannot be set from a JSON %s",
-					column, format_type_be(type),
+					lockfence_visible(column), lockfence_visible(format_type_be(type)),
 					JsonContainerIsArray(value->val.binary.data) ? "array" : "object"),
 			 errhint("Give the value as a JSON string, in the text form of the type."),
 			 errtable(rel)));
@@ -145,7 +145,7 @@ find_column(Relation rel, const char *name)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_COLUMN),
 				 errmsg("column \"%s\" of relation \"%s\" does not exist",
-						name, RelationGetRelationName(rel)),
+						lockfence_visible(name), lockfence_visible(RelationGetRelationName(rel))),
 				 errtable(rel)));
 	return TupleDescAttr(RelationGetDescr(rel), attno - 1);
 }
@@ -216,9 +216,9 @@ lockfence_append_key(StringInfo statement, const GivenColumn *key, int param)
 	if (!OidIsValid(type->eq_opr))
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_FUNCTION),
-				 errmsg("column \"%s\" cannot be part of a key", key->name),
+				 errmsg("column \"%s\" cannot be part of a key", lockfence_visible(key->name)),
 				 errdetail("Type %s has no equality operator.",
-						   format_type_be(key->type))));
+						   lockfence_visible(format_type_be(key->type)))));
 	tuple = SearchSysCache1(OPEROID, ObjectIdGetDatum(type->eq_opr));
 	if (!HeapTupleIsValid(tuple))
 		elog(ERROR, "cache lookup failed for operator %u", type->eq_opr);

@@ -14,7 +14,7 @@
 #include "storage/spin.h"
 
 /* Raise it with any change to what follows. */
-#define LOCKFENCE_LOAN_LAYOUT 1
+#define LOCKFENCE_LOAN_LAYOUT 2
 
 /* Requests that may be under way at once in the whole server. */
 #define LOCKFENCE_BREAKER_SLOTS 32
@@ -39,6 +39,7 @@ typedef struct LockfenceLoan
 	int			layout;
 	LockfenceBreaker *breaker;	/* NULL: there is no shared memory */
 	void		(*count_open) (void);	/* a yes that nobody was asked for */
+	const char *(*visible) (const char *text);	/* what others named, in messages */
 } LockfenceLoan;
 
 /* Its name is looked for in the core's library. */

@@ -281,6 +281,9 @@ extern void lockfence_require_trigger(FunctionCallInfo fcinfo);
 extern void lockfence_trigarg_init(void);
 extern void lockfence_refuse_setting(const char *argument, const char *detail);
 
+/* visible.c: what others named, in messages */
+extern const char *lockfence_visible(const char *text);
+
 /* streak.c: rows in a row */
 extern bool lockfence_streak_goes_on(const Fence *fence, Datum value,
 									 FenceToken shown, FenceToken *accepted);

@@ -92,16 +92,16 @@ end_holder(int pid, bool terminate, const FenceCheck *check, const char *why)
 		ereport(WARNING,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("cannot end process %d, which holds resource \"%s\" by an outdated token",
-						pid, check->write.resource),
+						pid, lockfence_visible(check->write.resource)),
 				 errdetail("Role \"%s\" may not signal it.",
-						   GetUserNameFromId(role, false)),
+						   lockfence_visible(GetUserNameFromId(role, false))),
 				 errhint("Run both holders under one role, or grant pg_signal_backend to the role.")));
 		return false;
 	}
 	ereport(LOG,
 			(errmsg("%s process %d, which holds resource \"%s\" by an outdated token",
 					terminate ? "terminating" : "canceling", pid,
-					check->write.resource),
+					lockfence_visible(check->write.resource)),
 			 errdetail("%s; token %s is advancing the mark.", why,
 					   lockfence_token_text(check->token))));
 	signal_backend(pid, terminate, role);

@@ -256,7 +256,7 @@ may_log(LogWindow *window, uint64 *suppressed)
 	return true;
 }
 
-/* A text in a line of the log: quoted, without line breaks; null: none. */
+/* A text in a line of the log: quoted as in JSON, which escapes less than is unseen; null: none. */
 static const char *
 quote_text(const char *text)
 {
@@ -266,7 +266,7 @@ quote_text(const char *text)
 		return "null";
 	initStringInfo(&quoted);
 	escape_json(&quoted, text);
-	return quoted.data;
+	return lockfence_visible(quoted.data);
 }
 
 /* A token in a line of the log: quoted, lest a reader takes it for a float. */

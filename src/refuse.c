@@ -68,6 +68,20 @@ record(const FencedWrite *write, LockfenceCounter counter, int sqlstate,
 		lockfence_record_refusal(write, &refusal);
 }
 
+/* The resource, as a message may carry it. */
+static const char *
+shown_name(const FencedWrite *write)
+{
+	return lockfence_visible(resource_name(write));
+}
+
+/* The table likewise. */
+static const char *
+table_name(const FencedWrite *write)
+{
+	return lockfence_visible(RelationGetRelationName(write->rel));
+}
+
 /* How severe a refusal is to this write. */
 static int
 refusal_level(const FencedWrite *write)
@@ -88,7 +102,7 @@ report_advisory(const FencedWrite *write)
 {
 	return write->advisory ?
 		errcontext("advisory fence of table \"%s\": the write went on",
-				   RelationGetRelationName(write->rel)) : 0;
+				   table_name(write)) : 0;
 }
 
 /* LF001: lower than what has been accepted. */
@@ -99,7 +113,7 @@ lockfence_refuse_stale(const FencedWrite *write, FenceToken token,
 	record(write, LOCKFENCE_STALE, ERRCODE_STALE_FENCE_TOKEN, token, mark);
 	ereport(refusal_level(write),
 			(errcode(ERRCODE_STALE_FENCE_TOKEN),
-			 errmsg("stale fencing token for resource \"%s\"", resource_name(write)),
+			 errmsg("stale fencing token for resource \"%s\"", shown_name(write)),
 			 errdetail("Presented token %s is lower than the %s %s.",
 					   lockfence_token_text(token), mark_name,
 					   lockfence_token_text(mark)),
@@ -115,7 +129,7 @@ lockfence_refuse_repeated(const FencedWrite *write, FenceToken token)
 	ereport(refusal_level(write),
 			(errcode(ERRCODE_STALE_FENCE_TOKEN),
 			 errmsg("fencing token for resource \"%s\" was already used",
-					resource_name(write)),
+					shown_name(write)),
 			 errdetail("Presented token %s equals the mark, and the fence accepts a token in one transaction only.",
 					   lockfence_token_text(token)),
 			 errhint("Acquire the lock again for every transaction that writes, and present its new token in that transaction."),
@@ -129,7 +143,7 @@ lockfence_refuse_old_epoch(const FencedWrite *write, FenceToken token, int epoch
 	record(write, LOCKFENCE_STALE, ERRCODE_STALE_FENCE_TOKEN, token, 0);
 	ereport(refusal_level(write),
 			(errcode(ERRCODE_STALE_FENCE_TOKEN),
-			 errmsg("stale fencing token for resource \"%s\"", resource_name(write)),
+			 errmsg("stale fencing token for resource \"%s\"", shown_name(write)),
 			 errdetail("Presented token %s is of an epoch before the current epoch %d.",
 					   lockfence_token_text(token), epoch),
 			 errhint("The lock service was restored or rehomed since, and every earlier grant ended. Acquire the lock again and present its new token."),
@@ -144,9 +158,9 @@ lockfence_refuse_missing(const FencedWrite *write, const char *hint)
 	ereport(refusal_level(write),
 			(errcode(ERRCODE_MISSING_FENCE_TOKEN),
 			 errmsg("no fencing token was presented for resource \"%s\"",
-					resource_name(write)),
+					shown_name(write)),
 			 errdetail("Table \"%s\" is fenced: every write must show the token of its lock.",
-					   RelationGetRelationName(write->rel)),
+					   table_name(write)),
 			 errhint("%s", hint),
 			 report_table(write), report_advisory(write)));
 }
@@ -162,7 +176,7 @@ lockfence_refuse_invalid(const FencedWrite *write, bool isnull, FenceToken token
 			 errmsg("invalid fencing token " INT64_FORMAT, token),
 			 write->rel || write->resource ?
 			 errdetail("It was presented for resource \"%s\"; a token is always greater than zero.",
-					   resource_name(write)) :
+					   shown_name(write)) :
 			 errdetail("A token is always greater than zero."),
 			 errhint("Pass the token that the lock service issued with the grant, as a bigint or as text."),
 			 report_table(write), report_advisory(write)));
@@ -176,7 +190,7 @@ lockfence_refuse_unknown_epoch(const FencedWrite *write, FenceToken token, int e
 	ereport(refusal_level(write),
 			(errcode(ERRCODE_UNKNOWN_FENCE_EPOCH),
 			 errmsg("fencing token for resource \"%s\" is of an unknown epoch",
-					resource_name(write)),
+					shown_name(write)),
 			 errdetail("Presented token %s is of an epoch after the current epoch %d.",
 					   lockfence_token_text(token), epoch),
 			 errhint("If the lock service has raised its epoch, have an administrator call lockfence.set_epoch(%d, reason).",
@@ -192,7 +206,7 @@ lockfence_refuse_sealed(const FencedWrite *write, const char *detail)
 	ereport(refusal_level(write),
 			(errcode(ERRCODE_FENCE_SEALED),
 			 errmsg("the fence is sealed: no write for resource \"%s\" is accepted",
-					resource_name(write)),
+					shown_name(write)),
 			 errdetail("%s Marks that were accepted after that may be gone, and with them what keeps outdated holders out.",
 					   detail),
 			 errhint("Have an administrator call lockfence.reopen(floor, reason), with a token above every one that was issued so far."),
@@ -209,7 +223,7 @@ lockfence_refuse_conflicting(const FencedWrite *write,
 	ereport(refusal_level(write),
 			(errcode(ERRCODE_CONFLICTING_FENCE_TOKENS),
 			 errmsg("conflicting fencing tokens for resource \"%s\"",
-					resource_name(write)),
+					shown_name(write)),
 			 errdetail("%s is %s, %s is %s.",
 					   token_source, lockfence_token_text(token),
 					   other_source, lockfence_token_text(other)),
@@ -226,9 +240,9 @@ lockfence_refuse_unvalidated(const FencedWrite *write, FenceToken token,
 	ereport(refusal_level(write),
 			(errcode(ERRCODE_FENCE_TOKEN_REFUSED),
 			 errmsg("fencing token for resource \"%s\" was refused by its validator",
-					resource_name(write)),
+					shown_name(write)),
 			 errdetail("Function \"%s\" did not confirm token %s.",
-					   get_func_name(validator), lockfence_token_text(token)),
+					   lockfence_visible(get_func_name(validator)), lockfence_token_text(token)),
 			 errhint("The lock service does not know this grant as current. Acquire the lock again and present its new token."),
 			 report_table(write), report_advisory(write)));
 }
@@ -241,7 +255,7 @@ lockfence_refuse_unvouched(const FencedWrite *write, FenceToken token)
 	ereport(refusal_level(write),
 			(errcode(ERRCODE_FENCE_TOKEN_REFUSED),
 			 errmsg("fencing token for resource \"%s\" has not been validated",
-					resource_name(write)),
+					shown_name(write)),
 			 errdetail("Token %s would raise the mark in the row, and this transaction has presented it for no named resource.",
 					   lockfence_token_text(token)),
 			 errhint("Call lockfence.present(resource, token) with the name of the lock first in this transaction: it asks lockfence.validator."),
@@ -270,7 +284,7 @@ lockfence_refuse_truncate(const FencedWrite *write)
 	ereport(refusal_level(write),
 			(errcode(ERRCODE_UNFENCEABLE_OPERATION),
 			 errmsg("cannot truncate fenced table \"%s\"",
-					RelationGetRelationName(write->rel)),
+					table_name(write)),
 			 errdetail("TRUNCATE fires no row trigger, so no row's token would be checked."),
 			 errhint("Use DELETE and present the tokens, or have an administrator set lockfence.bypass for the statement."),
 			 report_table(write), report_advisory(write)));

@@ -107,7 +107,7 @@ missing_hint(const Fence *fence, bool sets_columns)
 	if (!sets_columns || fence->token_column == NULL || fence->presented_only)
 		return psprintf("Call %s in this transaction before the statement.", present);
 	return psprintf("Call %s in this transaction before the statement, or set column \"%s\" to the token in the statement.",
-					present, fence->token_column);
+					present, lockfence_visible(fence->token_column));
 }
 
 /* A write without a token: refuse it, where the fence says so. */

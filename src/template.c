@@ -111,14 +111,14 @@ lockfence_resolve_column(Relation rel, const char *column)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_COLUMN),
 				 errmsg("column \"%s\" that the fence of table \"%s\" needs does not exist",
-						column, RelationGetRelationName(rel)),
+						lockfence_visible(column), lockfence_visible(RelationGetRelationName(rel))),
 				 errdetail("It was renamed or dropped after the fence was attached. The fence lets no write pass."),
 				 errhint("Declare the fence again by lockfence.detach() and lockfence.attach()."),
 				 errtable(rel)));
 	if (TupleDescAttr(RelationGetDescr(rel), attno - 1)->attgenerated)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("a fence cannot use generated column \"%s\"", column),
+				 errmsg("a fence cannot use generated column \"%s\"", lockfence_visible(column)),
 				 errdetail("Its value is not yet computed when the fence decides."),
 				 errtablecol(rel, attno)));
 	return attno;
@@ -185,7 +185,7 @@ check_length(const Fence *fence, int length)
 				 errmsg("resource name must be 1 to %d bytes long",
 						LOCKFENCE_MAX_RESOURCE_LEN),
 				 errdetail("The row's values make the template \"%s\" a name of %d bytes.",
-						   fence->resource, length)));
+						   lockfence_visible(fence->resource), length)));
 }
 
 /* Find the columns of the template, and how their values are printed. */
@@ -251,9 +251,9 @@ refuse_null_placeholder(Relation rel, AttrNumber attno)
 	ereport(ERROR,
 			(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 			 errmsg("null value in column \"%s\" names no resource",
-					NameStr(TupleDescAttr(RelationGetDescr(rel), attno - 1)->attname)),
+					lockfence_visible(NameStr(TupleDescAttr(RelationGetDescr(rel), attno - 1)->attname))),
 			 errdetail("The fence of table \"%s\" names its resource by this column.",
-					   RelationGetRelationName(rel)),
+					   lockfence_visible(RelationGetRelationName(rel))),
 			 errhint("Set the column, and declare it NOT NULL."),
 			 errtablecol(rel, attno)));
 }
@@ -414,7 +414,7 @@ lockfence_resource_of(PG_FUNCTION_ARGS)
 	if (HeapTupleHeaderGetTypeId(row) != rel->rd_rel->reltype)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("the row is not of table \"%s\"", RelationGetRelationName(rel))));
+				 errmsg("the row is not of table \"%s\"", lockfence_visible(RelationGetRelationName(rel)))));
 	if (fence != NULL && fence->resource != NULL)
 	{
 		TupleTableSlot *slot = MakeSingleTupleTableSlot(RelationGetDescr(rel),

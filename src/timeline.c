@@ -226,7 +226,7 @@ describe_change(const Gate *gate)
 	return psprintf("The database went from timeline %u to %u. It left timeline %u at %X/%X by %s: %s.",
 					gate->recorded.timeline, gate->current, gate->left,
 					(uint32) (gate->left_at >> 32), (uint32) gate->left_at,
-					event_names[gate->event], reason);
+					event_names[gate->event], lockfence_visible(reason));
 }
 
 /* Tell of a change that is let pass; once a backend, if it is to warn. */
@@ -337,7 +337,7 @@ record_change(void)
 	log_change(&gate);
 	ereport(LOG,
 			(errmsg("fences of database \"%s\" go on under timeline %u",
-					get_database_name(MyDatabaseId), gate.current),
+					lockfence_visible(get_database_name(MyDatabaseId)), gate.current),
 			 errdetail("%s", describe_change(&gate))));
 }
 

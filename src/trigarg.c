@@ -91,7 +91,7 @@ lockfence_refuse_setting(const char *argument, const char *detail)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-			 errmsg("invalid fence setting \"%s\"", argument),
+			 errmsg("invalid fence setting \"%s\"", lockfence_visible(argument)),
 			 errdetail("%s", detail),
 			 errhint("Declare the fence again by lockfence.detach() and lockfence.attach().")));
 }
@@ -151,9 +151,9 @@ check_validator(const Fence *fence, Relation rel)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("permission denied for function %s",
-						get_func_name(fence->validator)),
+						lockfence_visible(get_func_name(fence->validator))),
 				 errdetail("The owner of table \"%s\" may not execute its fence's validator.",
-						   RelationGetRelationName(rel))));
+						   lockfence_visible(RelationGetRelationName(rel)))));
 }
 
 /*

@@ -178,10 +178,10 @@ find_default(void)
 		{
 			default_oid = look_up_default();
 			if (!OidIsValid(default_oid))
-				refuse_default(psprintf("There is no function \"%s\".", default_validator));
+				refuse_default(psprintf("There is no function \"%s\".", lockfence_visible(default_validator)));
 			if (!is_fit(default_oid))
 				refuse_default(psprintf("Function \"%s\" is not one of a resource and a token that returns boolean.",
-										default_validator));
+										lockfence_visible(default_validator)));
 		}
 		PG_CATCH();
 		{
@@ -189,7 +189,7 @@ find_default(void)
 			if (!is_of_setting(geterrcode()))
 				PG_RE_THROW();
 			FlushErrorState();
-			refuse_default(psprintf("There is no function \"%s\".", default_validator));
+			refuse_default(psprintf("There is no function \"%s\".", lockfence_visible(default_validator)));
 		}
 		PG_END_TRY();
 	}
@@ -204,7 +204,7 @@ find_own(const FenceCheck *check)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_FUNCTION),
 				 errmsg("the validator of the fence of table \"%s\" does not exist",
-						RelationGetRelationName(check->write.rel)),
+						lockfence_visible(RelationGetRelationName(check->write.rel))),
 				 errdetail("It was dropped after the fence was attached."),
 				 errhint("Declare the fence again by lockfence.detach() and lockfence.attach()."),
 				 errtable(check->write.rel)));

@@ -85,15 +85,15 @@ settle_trouble(const char *resource, FenceToken token, const Report *report)
 		ereport(LOG,
 				(errcode(ERRCODE_FENCE_VALIDATOR_UNAVAILABLE),
 				 errmsg("fencing token " INT64_FORMAT " for resource \"%s\" passes without the lock service having been asked",
-						token, resource),
-				 errdetail_internal("%s", report->detail)));
+						token, lockfence_loan()->visible(resource)),
+				 errdetail_internal("%s", lockfence_loan()->visible(report->detail))));
 		return;
 	}
 	ereport(ERROR,
 			(errcode(ERRCODE_FENCE_VALIDATOR_UNAVAILABLE),
 			 errmsg("the lock service could not be asked about the fencing token for resource \"%s\"",
-					resource),
-			 errdetail_internal("%s", report->detail),
+					lockfence_loan()->visible(resource)),
+			 errdetail_internal("%s", lockfence_loan()->visible(report->detail)),
 			 errhint("%s", trouble_hint(report->trouble))));
 }
 

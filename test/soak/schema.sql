@@ -151,7 +151,7 @@ BEGIN
 				ALTER TABLE soak.part DETACH PARTITION soak.part_1;
 				ALTER TABLE soak.part ATTACH PARTITION soak.part_1 FOR VALUES FROM (1) TO (4);
 				CREATE TABLE soak.part_4 PARTITION OF soak.part FOR VALUES FROM (11) TO (20);
-				FOR remedy IN SELECT v.remedy FROM lockfence.verify(target) v WHERE v.severity = 'error' LOOP
+				FOR remedy IN SELECT v.remedy FROM lockfence.verify(target) v WHERE v.severity = 'error' AND v.remedy IS NOT NULL LOOP
 					EXECUTE remedy;
 				END LOOP;
 			ELSE

@@ -53,7 +53,7 @@ $$;
 CREATE VIEW gate AS
 SELECT state, recorded_timeline - timeline AS ahead, event, left_at, reason FROM lockfence.gate();
 CREATE VIEW findings AS
-SELECT severity, code, regexp_replace(problem, '(timeline|to) \d+', '\1 N', 'g') AS problem, remedy FROM lockfence.verify()
+SELECT severity, code, regexp_replace(problem, '(timeline|to) \d+', '\1 N', 'g') AS problem, remedy, advice FROM lockfence.verify()
 WHERE code IN ('sealed', 'timeline_changed', 'timeline_unknown', 'timeline_ignored');
 CREATE PROCEDURE go_back() LANGUAGE sql AS $$
 UPDATE lockfence.state SET value = value + 1000 WHERE name LIKE 'timeline:%'

@@ -151,7 +151,7 @@ ORDER BY 1;
 SELECT severity, code FROM lockfence.verify('tried') WHERE target = 'tried'::regclass;
 UPDATE pg_trigger SET tgargs = decode(regexp_replace(encode(tgargs, 'escape'), 'since=\d+', 'since=2020'), 'escape')
 WHERE tgrelid = 'tried'::regclass;
-SELECT severity, code, remedy FROM lockfence.verify('tried') WHERE target = 'tried'::regclass;
+SELECT severity, code, remedy, advice FROM lockfence.verify('tried') WHERE target = 'tried'::regclass;
 SELECT extract(year FROM advisory_since) AS year FROM lockfence.fences WHERE target = 'tried'::regclass;
 
 -- a constant fence counts statements, a row fence rows

@@ -1,0 +1,143 @@
+/*
+ * visible.c
+ *		What others named, as it may stand in a message, a log line or a remedy.
+ *
+ * A name can hold any character.  Raw, a line break ends a line of the log or
+ * a comment, an escape sequence moves a terminal's cursor, and a mark of
+ * direction makes a reader see other text than the server runs.  So these are
+ * written as their numbers: in text as \u000a, in SQL by Unicode escapes, which
+ * mean the same character again.  All else stays as it is.
+ *
+ * In an encoding other than UTF-8 a byte of the upper half is a control
+ * character only in ISO 8859, or may be one where the encoding is not known.
+ * A statement with its number fails where the server cannot convert that.
+ */
+#include "postgres.h"
+
+#include "mb/pg_wchar.h"
+#include "utils/builtins.h"
+
+#include "compat.h"
+#include "lockfence.h"
+
+PG_FUNCTION_INFO_V1(lockfence_visible_sql);
+PG_FUNCTION_INFO_V1(lockfence_identifier);
+PG_FUNCTION_INFO_V1(lockfence_literal);
+
+/* Does the character act instead of being seen?  What a terminal obeys, what starts a line, what turns the direction. */
+static bool
+is_unseen(pg_wchar code)
+{
+	return code < 0x20 || (code >= 0x7f && code <= 0x9f) ||
+		code == 0x061c || code == 0x200e || code == 0x200f ||
+		(code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+}
+
+/* Is a byte of the upper half a character by itself, and those from 0x80 on controls? */
+static bool
+has_upper_controls(int encoding)
+{
+	return encoding == PG_SQL_ASCII ||
+		(encoding >= PG_LATIN1 && encoding <= PG_LATIN10) ||
+		(encoding >= PG_ISO_8859_5 && encoding <= PG_ISO_8859_8);
+}
+
+/* The length in bytes of the unseen character that the text begins with, and its code; 0: it is to be seen. */
+static int
+unseen_at(const char *text, pg_wchar *code)
+{
+	const unsigned char *bytes = (const unsigned char *) text;
+	int			encoding = GetDatabaseEncoding();
+	int			length = 1;
+
+	*code = bytes[0];
+	if (encoding == PG_UTF8 && IS_HIGHBIT_SET(bytes[0]))
+	{
+		length = pg_utf_mblen(bytes);
+		if ((int) strnlen(text, length) < length)
+			return 0;
+		*code = utf8_to_unicode(bytes);
+	}
+	else if (IS_HIGHBIT_SET(bytes[0]) && !has_upper_controls(encoding))
+		return 0;
+	return is_unseen(*code) ? length : 0;
+}
+
+/* Is there anything in the text that is not to be seen? */
+static bool
+has_unseen(const char *text)
+{
+	pg_wchar	code;
+
+	for (; *text != '\0'; text++)
+	{
+		/* the second byte of a character is never the first of an unseen one */
+		if (unseen_at(text, &code) > 0)
+			return true;
+	}
+	return false;
+}
+
+/* The text with a number, in that format, for each unseen character, and each character of "doubled" twice. */
+static char *
+escape(const char *before, const char *text, const char *format, const char *doubled, const char *after)
+{
+	StringInfoData escaped;
+
+	initStringInfo(&escaped);
+	appendStringInfoString(&escaped, before);
+	while (*text != '\0')
+	{
+		pg_wchar	code;
+		int			length = unseen_at(text, &code);
+
+		if (length > 0)
+			appendStringInfo(&escaped, format, code);
+		else
+		{
+			length = 1;
+			if (strchr(doubled, *text) != NULL)
+				appendStringInfoChar(&escaped, *text);
+			appendStringInfoChar(&escaped, *text);
+		}
+		text += length;
+	}
+	appendStringInfoString(&escaped, after);
+	return escaped.data;
+}
+
+/* A name or another text, for a message or a line of the log. */
+const char *
+lockfence_visible(const char *text)
+{
+	return text == NULL || !has_unseen(text) ? text : escape("", text, "\\u%04x", "", "");
+}
+
+/* _visible(text) */
+Datum
+lockfence_visible_sql(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_TEXT_P(cstring_to_text(lockfence_visible(text_to_cstring(PG_GETARG_TEXT_PP(0)))));
+}
+
+/* _identifier(text): a name as SQL takes it */
+Datum
+lockfence_identifier(PG_FUNCTION_ARGS)
+{
+	char	   *name = text_to_cstring(PG_GETARG_TEXT_PP(0));
+
+	PG_RETURN_TEXT_P(cstring_to_text(has_unseen(name) ?
+									 escape("U&\"", name, "\\%04x", "\\\"", "\"") :
+									 quote_identifier(name)));
+}
+
+/* _literal(text): a text as SQL takes it, whatever standard_conforming_strings says */
+Datum
+lockfence_literal(PG_FUNCTION_ARGS)
+{
+	char	   *value = text_to_cstring(PG_GETARG_TEXT_PP(0));
+
+	PG_RETURN_TEXT_P(cstring_to_text(has_unseen(value) ?
+									 escape("E'", value, "\\u%04x", "\\'", "'") :
+									 quote_literal_cstr(value)));
+}
