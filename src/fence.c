@@ -1,8 +1,22 @@
 /*
  * fence.c
- *		Check-and-advance: may this token write to this resource?
+ *		The decision: may this write go on?
  *
- * Order of events, and why each race ends well:
+ * Every way in asks lockfence_admit(), in which each step has to let the write
+ * pass: the gate, the tokens that it shows, the epoch and the minimum, and the
+ * mark, which one function compares with the token.  On an advisory fence a
+ * refusal is a report, and ends the decision all the same: nothing is advanced or
+ * held for what was refused.
+ *
+ * A token that is stored in a row of the resource has been accepted for it, here
+ * or where the row came from.  Where it is above the mark, it stands in its place.
+ *
+ * A row fence keeps the mark in the row.  The row is locked before its guard
+ * is called and OLD is its newest version, so the comparison needs no other
+ * lock.
+ *
+ * For the mark of a named resource this is the order of events, and why each
+ * race ends well:
  *
  * - The mark is read first, without the resource's lock, and the version that
  *   was read stays pinned, or is read again after a long wait.  Nothing is
@@ -41,21 +55,56 @@ typedef enum Verdict
 	ASK_VALIDATOR
 } Verdict;
 
-/* What stands for a missing mark: the token stored in the row, or the floor. */
-static FenceToken
-standing_mark(const FenceCheck *check, const char **name)
+/* What a token is compared with, as a refusal names it. */
+typedef struct Mark
 {
-	FenceToken	floor = lockfence_state_floor();
-	FenceToken	stored = check->earlier == NULL ? 0 :
-		lockfence_stored_token(check->earlier, check->earlier->old);
+	FenceToken	token;
+	const char *name;
+} Mark;
 
-	*name = stored > floor ? "token stored in the row" : "floor";
-	return Max(stored, floor);
+/* How a token stands to a mark. */
+typedef enum Standing
+{
+	STALE,
+	REPEATED,					/* equal, where each is of one transaction only */
+	EQUAL,
+	HIGHER
+} Standing;
+
+/* The one comparison of a token with a mark, on every path. */
+static Standing
+compare(const FenceCheck *check, Mark mark)
+{
+	if (check->token < mark.token)
+		return STALE;
+	if (check->token > mark.token)
+		return HIGHER;
+	return check->single_use ? REPEATED : EQUAL;
+}
+
+/* Does the token pass the mark?  Refuses it if not. */
+static bool
+passes(const FenceCheck *check, Standing standing, Mark mark)
+{
+	if (standing == STALE)
+		lockfence_refuse_stale(&check->write, check->token, mark.token, mark.name);
+	else if (standing == REPEATED)
+		lockfence_refuse_repeated(&check->write, check->token);
+	return standing >= EQUAL;
+}
+
+/* The higher of a mark, or what stands for it, and the token stored in the row. */
+static Mark
+standing_mark(const FenceCheck *check, FenceToken token, const char *name)
+{
+	if (check->stored > token)
+		return (Mark) {check->stored, "token stored in the row"};
+	return (Mark) {token, name};
 }
 
 /* Is the token of the current epoch, and not outdated for all?  Refuses it if not. */
-bool
-lockfence_check_epoch(const FencedWrite *write, FenceToken token)
+static bool
+check_epoch(const FencedWrite *write, FenceToken token)
 {
 	int			current = lockfence_state_epoch();
 	FenceToken	minimum = lockfence_state_minimum();
@@ -88,13 +137,6 @@ hold_mark(MarkScan *scan, const FenceCheck *check)
 	bool		by_tuple = lockfence_held_locks() >= lockfence_max_resource_locks;
 	bool		held;
 
-	/* what this transaction advanced itself, it remembers */
-	if (check->single_use)
-	{
-		lockfence_refuse_repeated(&check->write, check->token);
-		return REFUSED;
-	}
-
 	lockfence_lock_shared(scan->resource, by_tuple);
 	held = lockfence_mark_unchanged(scan);
 	if (held)
@@ -119,7 +161,8 @@ hold_cached_mark(const ResourceKey *resource, const FenceCheck *check)
 {
 	CacheLook	look;
 
-	if (check->single_use || lockfence_held_locks() >= lockfence_max_resource_locks ||
+	if (check->single_use || check->stored > check->token ||
+		lockfence_held_locks() >= lockfence_max_resource_locks ||
 		lockfence_cache_find(resource, &look) != check->token)
 		return false;
 	lockfence_lock_shared(resource, false);
@@ -158,22 +201,20 @@ settle_lockers(MarkScan *scan, const FenceCheck *check)
 
 /*
  * Raise the mark to the token, under the exclusive lock.  Where there is no
- * mark, REFUSED says that the token is too low for what stands for it, and
- * used_up that it equals that: it may have been accepted before.
+ * mark, tells how the token stands to what stands for it: REFUSED says that it
+ * does not pass that.
  */
 static Verdict
-write_mark(MarkScan *scan, const FenceCheck *check, bool *used_up)
+write_mark(MarkScan *scan, const FenceCheck *check, Mark *mark, Standing *standing)
 {
-	*used_up = false;
+	*standing = HIGHER;
 	if (!scan_is_certain(scan))
 		return START_OVER;
 	if (!scan->found)
 	{
-		const char *name;
-		FenceToken	standing = standing_mark(check, &name);
-
-		*used_up = check->token == standing;
-		if (check->token < standing || (*used_up && check->single_use))
+		*mark = standing_mark(check, lockfence_state_floor(), "floor");
+		*standing = compare(check, *mark);
+		if (*standing < EQUAL)
 			return REFUSED;
 	}
 	else if (!settle_lockers(scan, check))
@@ -185,14 +226,15 @@ write_mark(MarkScan *scan, const FenceCheck *check, bool *used_up)
 
 /* The same, with the lock around it. */
 static Verdict
-lock_and_write_mark(MarkScan *scan, const FenceCheck *check, bool *used_up)
+lock_and_write_mark(MarkScan *scan, const FenceCheck *check, Mark *mark,
+					Standing *standing)
 {
 	Verdict		verdict;
 
 	PreventCommandIfReadOnly("an advance of a fence's mark");
 	if (!lockfence_claim_exclusive(check, scan))
 		return START_OVER;
-	verdict = write_mark(scan, check, used_up);
+	verdict = write_mark(scan, check, mark, standing);
 	lockfence_unlock_exclusive(scan->resource);
 	return verdict;
 }
@@ -201,23 +243,17 @@ lock_and_write_mark(MarkScan *scan, const FenceCheck *check, bool *used_up)
 static Verdict
 advance_mark(MarkScan *scan, const FenceCheck *check)
 {
-	bool		used_up;
-	Verdict		verdict = lock_and_write_mark(scan, check, &used_up);
+	Mark		mark;
+	Standing	standing;
+	Verdict		verdict = lock_and_write_mark(scan, check, &mark, &standing);
 
 	if (verdict == ACCEPTED)
 	{
-		remember(check, !used_up, false);
+		remember(check, standing == HIGHER, false);
 		lockfence_count(check->write.rel, LOCKFENCE_ADVANCED);
 	}
-	else if (verdict == REFUSED && used_up)
-		lockfence_refuse_repeated(&check->write, check->token);
 	else if (verdict == REFUSED)
-	{
-		const char *name;
-		FenceToken	standing = standing_mark(check, &name);
-
-		lockfence_refuse_stale(&check->write, check->token, standing, name);
-	}
+		(void) passes(check, standing, mark);
 	return verdict;
 }
 
@@ -225,26 +261,29 @@ advance_mark(MarkScan *scan, const FenceCheck *check)
 static Verdict
 decide(MarkScan *scan, const FenceCheck *check, bool asked)
 {
-	if (scan->found && check->token < scan->token)
+	if (scan->found)
 	{
-		lockfence_refuse_stale(&check->write, check->token, scan->token, "mark");
-		return REFUSED;
+		/* what this transaction advanced itself, it remembers */
+		Mark		mark = standing_mark(check, scan->token, "mark");
+
+		if (!passes(check, compare(check, mark), mark))
+			return REFUSED;
+		if (check->token == scan->token)
+			return hold_mark(scan, check);
 	}
-	if (scan->found && check->token == scan->token)
-		return hold_mark(scan, check);
 	if (!asked && lockfence_has_validator(check))
 		return ASK_VALIDATOR;
 	return advance_mark(scan, check);
 }
 
-/* Has this transaction been accepted with that token before? */
+/* Has this transaction been accepted with that token before, and is nothing above it? */
 static bool
 is_remembered(const FenceCheck *check)
 {
 	const HeldToken *held = lockfence_held_token(check->write.resource);
 
 	return held != NULL && held->token == check->token &&
-		(held->advanced || !check->single_use);
+		check->stored <= check->token && (held->advanced || !check->single_use);
 }
 
 /*
@@ -278,8 +317,8 @@ attempt(const ResourceKey *resource, const FenceCheck *check, bool asked,
  * A validator is asked once, about a token that would advance the mark, and
  * before any lock is taken.
  */
-bool
-lockfence_check_and_advance(const FenceCheck *check, FenceToken *previous)
+static bool
+check_and_advance(const FenceCheck *check, FenceToken *previous)
 {
 	Verdict		verdict;
 	ResourceKey key;
@@ -288,7 +327,7 @@ lockfence_check_and_advance(const FenceCheck *check, FenceToken *previous)
 	*previous = check->token;
 	if (is_remembered(check))
 		return true;
-	if (!lockfence_check_epoch(&check->write, check->token))
+	if (!check_epoch(&check->write, check->token))
 		return false;
 
 	lockfence_set_resource_key(&key, check->write.resource);
@@ -307,6 +346,61 @@ lockfence_check_and_advance(const FenceCheck *check, FenceToken *previous)
 	return verdict == ACCEPTED;
 }
 
+/* May the token write to the row, which has its mark in itself? */
+static bool
+check_row(const FenceCheck *check)
+{
+	Mark		mark = {check->stored, "mark"};
+	Standing	standing = compare(check, mark);
+
+	if (!check_epoch(&check->write, check->token))
+		return false;
+	if (standing == REPEATED && check->own_row)
+		return true;
+	if (!passes(check, standing, mark) ||
+		(standing == HIGHER && !lockfence_vouch_for(&check->write, check->token)))
+		return false;
+	if (standing == HIGHER)
+	{
+		lockfence_commit_durably();
+		lockfence_count(check->write.rel, LOCKFENCE_ADVANCED);
+	}
+	return true;
+}
+
+/*
+ * May a write go on that shows these tokens, as far as that can be told without
+ * its resource?  Tells which of them counts (0: there is none).
+ */
+bool
+lockfence_admit_shown(FenceCheck *check, const ShownTokens *shown)
+{
+	return !(shown->is_settled && check->write.advisory) &&
+		lockfence_pass_gate(&check->write) &&
+		lockfence_choose_token(&check->write, shown, &check->token);
+}
+
+/*
+ * May a write go on that shows these tokens?  Returns the one that was accepted,
+ * and what was the mark before it (0: none); 0 where it goes on without, as the
+ * fence allows.  Whoever is called for a write asks this, and nothing else.
+ */
+FenceToken
+lockfence_admit(FenceCheck *check, const ShownTokens *shown, FenceToken *previous)
+{
+	bool		passed = false;
+
+	if (!lockfence_admit_shown(check, shown))
+		return 0;
+	if (check->token == 0)
+		lockfence_settle_missing(check);
+	else if (check->write.resource != NULL)
+		passed = check_and_advance(check, previous);
+	else
+		passed = check_row(check);
+	return passed ? check->token : 0;
+}
+
 /*
  * Raise the mark to the token, if it is lower, without judging the token: for
  * what was decided elsewhere.  Returns whether the mark was written, and what
@@ -315,7 +409,8 @@ lockfence_check_and_advance(const FenceCheck *check, FenceToken *previous)
 bool
 lockfence_raise_mark(const char *resource, FenceToken token, FenceToken *before)
 {
-	FenceCheck	check = {.write.resource = resource, .token = token, .by_administrator = true};
+	FenceCheck	check = {.write.resource = resource,.token = token,.by_administrator = true};
+	Mark		mark;
 	Verdict		verdict;
 	ResourceKey key;
 
@@ -323,14 +418,14 @@ lockfence_raise_mark(const char *resource, FenceToken token, FenceToken *before)
 	do
 	{
 		MarkScan	scan;
-		bool		used_up;
+		Standing	standing;
 
 		CHECK_FOR_INTERRUPTS();
 		verdict = START_OVER;
 		lockfence_mark_begin(&scan, &key);
 		if (!TransactionIdIsValid(scan.changing))
-			verdict = scan.found && scan.token >= token ? REFUSED :
-				lock_and_write_mark(&scan, &check, &used_up);
+			verdict = scan.found && compare(&check, (Mark) {scan.token}) != HIGHER ? REFUSED :
+				lock_and_write_mark(&scan, &check, &mark, &standing);
 		lockfence_mark_end(&scan);
 		if (TransactionIdIsValid(scan.changing))
 			lockfence_wait_for_change(scan.changing, scan.pending, &check);
@@ -346,16 +441,16 @@ Datum
 lockfence_present(PG_FUNCTION_ARGS)
 {
 	FenceCheck	check = {0};
+	ShownTokens shown = {0};
 	FenceToken	previous;
 
 	check.write.resource = lockfence_require_resource(fcinfo, 0);
 	lockfence_require_token(fcinfo, 1);
-	check.token = PG_GETARG_INT64(1);
+	shown.given = PG_GETARG_INT64(1);
 	PreventCommandDuringRecovery("lockfence.present()");
 
-	(void) lockfence_pass_gate(&check.write);
-	if (lockfence_check_and_advance(&check, &previous))
-		lockfence_count(NULL, LOCKFENCE_ACCEPTED);
+	(void) lockfence_admit(&check, &shown, &previous);
+	lockfence_count(NULL, LOCKFENCE_ACCEPTED);
 	if (previous == 0)
 		PG_RETURN_NULL();
 	PG_RETURN_INT64(previous);

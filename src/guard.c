@@ -3,14 +3,16 @@
  *		The triggers that stand between a write and a fenced table.
  *
  * Each entry checks how it was called and hands over to one function an
- * event.  The token that is accepted is stored in the row.
+ * event, which says what there is to decide on; fence.c decides.  The token that
+ * is accepted is stored in the row.
  *
- * A row fence keeps the mark in the row.  The row is locked before its guard
- * is called and OLD is its newest version, so the comparison needs no other
- * lock.
+ * A row that the fence would let no write make, since its values name no
+ * resource, is older than the fence.  No holder has a claim on it: it may be
+ * deleted, and updated into a row that has a resource.
  */
 #include "postgres.h"
 
+#include "access/sysattr.h"
 #include "access/xact.h"
 #include "commands/trigger.h"
 #include "lockfence.h"
@@ -58,31 +60,30 @@ is_bypassed(Relation rel)
 	return true;
 }
 
-/*
- * Check the row's token against its named resource, of which OLD was already or
- * not; 0: it goes unprotected.
- */
+/* Ask for the write of a row; 0: it goes unprotected. */
+static FenceToken
+admit_row(const RowGuard *guard, FenceCheck *check, const ShownTokens *shown)
+{
+	FenceToken	previous;
+	FenceToken	accepted;
+
+	check->sets_columns = guard->new != NULL;
+	accepted = lockfence_admit(check, shown, &previous);
+	if (accepted != 0)
+		lockfence_count(guard->rel, LOCKFENCE_ACCEPTED);
+	return accepted;
+}
+
+/* Check the row's token against its named resource, of which OLD was already or not. */
 static FenceToken
 check_named(const RowGuard *guard, const char *resource, bool was_of_it)
 {
-	const Fence *fence = guard->fence;
-	FenceToken	token;
-	FenceToken	previous;
-	FenceCheck	check = lockfence_fence_check(fence, guard->rel, resource);
+	ShownTokens shown = lockfence_row_tokens(guard, resource);
+	FenceCheck	check = lockfence_fence_check(guard->fence, guard->rel, resource);
 
-	check.earlier = was_of_it ? guard : NULL;
-	if (!lockfence_choose_token(guard, &check.write, &token))
-		return 0;
-	if (token == 0)
-	{
-		lockfence_settle_missing(fence, &check.write, guard->new != NULL);
-		return 0;
-	}
-	check.token = token;
-	if (!lockfence_check_and_advance(&check, &previous))
-		return 0;
-	lockfence_count(guard->rel, LOCKFENCE_ACCEPTED);
-	return token;
+	if (was_of_it)
+		check.stored = lockfence_old_token(guard);
+	return admit_row(guard, &check, &shown);
 }
 
 /* Does a row belong to its resource by one value alone?  Tells that value. */
@@ -103,6 +104,7 @@ static bool
 simple_question(const RowGuard *guard, Datum *value, FenceToken *shown)
 {
 	Datum		before;
+	bool		isnull;
 
 	if (guard->fence->key_attno == 0 || guard->fence->single_use)
 		return false;
@@ -113,8 +115,8 @@ simple_question(const RowGuard *guard, Datum *value, FenceToken *shown)
 	*shown = 0;
 	if (!lockfence_column_is_set(guard))
 		return true;
-	*shown = lockfence_stored_token(guard, guard->new);
-	return *shown != 0;
+	*shown = lockfence_set_token(guard, &isnull);
+	return !isnull && *shown > 0;
 }
 
 /* Is the version of the row that the guard looks at this transaction's own? */
@@ -126,58 +128,26 @@ old_row_is_own(const RowGuard *guard)
 	return TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data));
 }
 
-/* Compare the token with the mark in the row. */
-static bool
-compare_with_row(const RowGuard *guard, const FencedWrite *write,
-				 FenceToken token, FenceToken mark)
-{
-	if (!lockfence_check_epoch(write, token))
-		return false;
-	if (token < mark)
-	{
-		lockfence_refuse_stale(write, token, mark, "mark");
-		return false;
-	}
-	if (token == mark && guard->fence->single_use && !old_row_is_own(guard))
-	{
-		lockfence_refuse_repeated(write, token);
-		return false;
-	}
-	if (token > mark && !lockfence_vouch_for(write, token))
-		return false;
-	if (token > mark)
-	{
-		lockfence_commit_durably();
-		lockfence_count(guard->rel, LOCKFENCE_ADVANCED);
-	}
-	lockfence_count(guard->rel, LOCKFENCE_ACCEPTED);
-	return true;
-}
-
-/* Check the token against the mark in the row; 0: it goes unprotected. */
+/*
+ * Check the token against the mark in the row.  A row that moves to another
+ * partition brings its mark along; one that is inserted is nobody's yet.
+ */
 static FenceToken
 check_row(const RowGuard *guard)
 {
-	FenceToken	mark = lockfence_stored_token(guard, guard->old);
-	FenceToken	token;
-	FencedWrite write = {
-		.rel = guard->rel,
-		.row = guard->old ? guard->old : guard->new,
-		.advisory = guard->fence->advisory
-	};
+	bool		has_mark = guard->old != NULL || guard->is_half;
+	ShownTokens shown = lockfence_row_tokens(guard, NULL);
+	FenceCheck	check = lockfence_fence_check(guard->fence, guard->rel, NULL);
 
-	if (!lockfence_choose_token(guard, &write, &token))
-		return 0;
-	if (token == 0)
-		token = guard->moved;
-	if (token == 0)
-	{
-		/* a new row belongs to nobody yet */
-		if (guard->old != NULL)
-			lockfence_settle_missing(guard->fence, &write, guard->new != NULL);
-		return 0;
-	}
-	return compare_with_row(guard, &write, token, mark) ? token : 0;
+	check.write.row = guard->old ? guard->old : guard->new;
+	check.needs_none = !has_mark;
+	if (has_mark)
+		check.stored = lockfence_token_in(guard, guard->trigger->tg_trigtuple);
+	if (guard->fence->single_use && has_mark)
+		check.own_row = guard->old ? old_row_is_own(guard) : guard->move.accepted != 0;
+	if (guard->is_half)
+		shown.carried = guard->move.accepted;
+	return admit_row(guard, &check, &shown);
 }
 
 /* The row with this token in its token column; 0: null. */
@@ -198,15 +168,17 @@ store_token(const RowGuard *guard, HeapTuple tuple, FenceToken token)
 
 /*
  * The row to write.  An accepted token is stored.  A write that goes on without
- * one leaves the token as it was: what was no proof must not stand for a mark.
+ * one leaves the token as it was: what was no proof must not stand for a mark, and
+ * nor must a token of another resource.
  */
 static HeapTuple
 row_to_write(const RowGuard *guard, HeapTuple tuple, FenceToken accepted)
 {
 	if (guard->fence->token_attno == 0)
 		return tuple;
-	return store_token(guard, tuple,
-					   accepted != 0 ? accepted : lockfence_stored_token(guard, guard->old));
+	if (accepted == 0 && !guard->changes_hands)
+		accepted = lockfence_old_token(guard);
+	return store_token(guard, tuple, accepted);
 }
 
 /*
@@ -214,10 +186,11 @@ row_to_write(const RowGuard *guard, HeapTuple tuple, FenceToken accepted)
  * their names, so that two such moves cannot wait for each other.
  */
 static FenceToken
-check_move(const RowGuard *guard, const char *from, const char *to)
+check_move(RowGuard *guard, const char *from, const char *to)
 {
 	FenceToken	accepted;
 
+	guard->changes_hands = strcmp(from, to) != 0;
 	if (strcmp(from, to) < 0)
 	{
 		(void) check_named(guard, from, true);
@@ -230,36 +203,53 @@ check_move(const RowGuard *guard, const char *from, const char *to)
 
 /* Check the resource of an UPDATE, or both; unmoved: they are known to be one. */
 static FenceToken
-check_update(const RowGuard *guard, bool unmoved)
+check_update(RowGuard *guard, bool unmoved)
 {
 	const Fence *fence = guard->fence;
+	const char *from;
 	const char *to;
 
 	to = lockfence_slot_resource(fence, guard->rel, guard->new);
 	if (unmoved || lockfence_same_resource(fence, guard->rel, guard->old, guard->new))
 		return check_named(guard, to, true);
-	/* a row from before the fence, which belonged to no resource yet */
-	if (!lockfence_slot_has_resource(fence, guard->old))
-		return check_named(guard, to, false);
-	return check_move(guard, lockfence_slot_resource(fence, guard->rel, guard->old), to);
+	from = lockfence_find_resource(fence, guard->old);
+	if (from != NULL)
+		return check_move(guard, from, to);
+	guard->changes_hands = true;
+	return check_named(guard, to, false);
+}
+
+/* Check the DELETE of a row, which may belong to no resource. */
+static FenceToken
+check_delete(const RowGuard *guard)
+{
+	const char *resource = lockfence_find_resource(guard->fence, guard->old);
+	FencedWrite write = {
+		.rel = guard->rel,
+		.resource = guard->fence->resource,
+		.advisory = guard->fence->advisory
+	};
+
+	if (resource != NULL)
+		return check_named(guard, resource, true);
+	if (lockfence_pass_gate(&write))
+		lockfence_count(guard->rel, LOCKFENCE_UNPROTECTED);
+	return 0;
 }
 
 /* Check an INSERT, UPDATE or DELETE of a row with a named resource. */
 static FenceToken
-check_resources(const RowGuard *guard, bool unmoved)
+check_resources(RowGuard *guard, bool unmoved)
 {
-	const Fence *fence = guard->fence;
-
 	if (guard->old == NULL)
-		return check_named(guard, lockfence_slot_resource(fence, guard->rel, guard->new), false);
-	if (guard->new != NULL)
-		return check_update(guard, unmoved);
-	return check_named(guard, lockfence_slot_resource(fence, guard->rel, guard->old), true);
+		return check_named(guard, lockfence_slot_resource(guard->fence, guard->rel, guard->new),
+						   false);
+	return guard->new != NULL ? check_update(guard, unmoved) : check_delete(guard);
 }
 
 /* Check a row's write; 0: it goes unprotected. */
 static FenceToken
-check_write(const RowGuard *guard)
+check_write(RowGuard *guard)
 {
 	FenceToken	accepted;
 	FenceToken	shown = 0;
@@ -270,7 +260,8 @@ check_write(const RowGuard *guard)
 		return check_row(guard);
 	simple = simple_question(guard, &value, &shown);
 	if (simple && lockfence_gate_is_open &&
-		lockfence_streak_goes_on(guard->fence, value, shown, &accepted))
+		lockfence_streak_goes_on(guard->fence, value, shown, &accepted) &&
+		lockfence_old_token(guard) <= accepted)
 	{
 		lockfence_count(guard->rel, LOCKFENCE_ACCEPTED);
 		return accepted;
@@ -282,24 +273,42 @@ check_write(const RowGuard *guard)
 }
 
 static HeapTuple
-guard_insert(const RowGuard *guard)
+guard_insert(RowGuard *guard)
 {
 	HeapTuple	tuple = guard->trigger->tg_trigtuple;
+	FenceToken	accepted;
 
-	/* the token in the row was not put there by this statement */
-	if (lockfence_row_moves_in_unprotected(RelationGetRelid(guard->rel)))
+	guard->is_half = lockfence_row_moves_in(RelationGetRelid(guard->rel), &guard->move);
+	accepted = check_write(guard);
+	/* what the row brings along is as its UPDATE left it */
+	if (guard->is_half && accepted == 0)
 		return tuple;
-	return row_to_write(guard, tuple, check_write(guard));
+	return row_to_write(guard, tuple, accepted);
+}
+
+/* The token that an UPDATE sets, whether or not this fence takes it for proof; 0: none. */
+static FenceToken
+token_of_update(const RowGuard *guard)
+{
+	AttrNumber	attno = guard->fence->token_attno;
+
+	return attno != 0 && bms_is_member(attno - FirstLowInvalidHeapAttributeNumber,
+									   guard->trigger->tg_updatedcols) ?
+		lockfence_token_in(guard, guard->trigger->tg_newtuple) : 0;
 }
 
 static HeapTuple
-guard_update(const RowGuard *guard)
+guard_update(RowGuard *guard)
 {
-	FenceToken	accepted = check_write(guard);
+	RowMove		move = {.accepted = check_write(guard)};
+	FenceToken	accepted = move.accepted;
 
 	if (guard->rel->rd_rel->relispartition)
-		lockfence_remember_row(RelationGetRelid(guard->rel),
-							   &guard->trigger->tg_trigtuple->t_self, accepted);
+	{
+		move.shown = token_of_update(guard);
+		lockfence_remember_update(RelationGetRelid(guard->rel),
+								  &guard->trigger->tg_trigtuple->t_self, move);
+	}
 	return row_to_write(guard, guard->trigger->tg_newtuple, accepted);
 }
 
@@ -307,15 +316,11 @@ static HeapTuple
 guard_delete(RowGuard *guard)
 {
 	HeapTuple	tuple = guard->trigger->tg_trigtuple;
-	bool		moves = lockfence_row_moves_out(RelationGetRelid(guard->rel),
-												&tuple->t_self, &guard->moved);
 
-	if (!moves)
-		guard->moved = 0;
-	else if (guard->moved == 0)
-		return tuple;
-
-	(void) check_write(guard);
+	guard->is_half = lockfence_row_moves_out(RelationGetRelid(guard->rel),
+											 &tuple->t_self, &guard->move);
+	if (!guard->is_half || guard->move.accepted != 0)
+		(void) check_write(guard);
 	return tuple;
 }
 
@@ -326,13 +331,15 @@ guard_delete(RowGuard *guard)
 static HeapTuple
 follow_publisher(const RowGuard *guard, HeapTuple tuple)
 {
-	FenceToken	token = lockfence_stored_token(guard, guard->new);
+	FenceToken	token = guard->new ? lockfence_token_in(guard, tuple) : 0;
 	FenceToken	before;
+	char	   *resource;
 
-	if (token != 0 && guard->fence->resource != NULL)
-		(void) lockfence_raise_mark(lockfence_slot_resource(guard->fence, guard->rel,
-															guard->new),
-									token, &before);
+	if (token == 0 || guard->fence->resource == NULL)
+		return tuple;
+	resource = lockfence_find_resource(guard->fence, guard->new);
+	if (resource != NULL)
+		(void) lockfence_raise_mark(resource, token, &before);
 	return tuple;
 }
 
@@ -375,16 +382,12 @@ lockfence_guard_row(PG_FUNCTION_ARGS)
 static void
 check_constant(Relation rel, const Fence *fence)
 {
+	const char *resource = lockfence_constant_resource(fence);
+	ShownTokens shown = lockfence_presented_tokens(rel, resource);
+	FenceCheck	check = lockfence_fence_check(fence, rel, resource);
 	FenceToken	previous;
-	FenceCheck	check = lockfence_fence_check(fence, rel,
-											  lockfence_constant_resource(fence));
 
-	if (!lockfence_pass_gate(&check.write) ||
-		!lockfence_presented_token(&check.write, &check.token))
-		return;
-	if (check.token == 0)
-		lockfence_settle_missing(fence, &check.write, false);
-	else if (lockfence_check_and_advance(&check, &previous))
+	if (lockfence_admit(&check, &shown, &previous) != 0)
 		lockfence_count(rel, LOCKFENCE_ACCEPTED);
 }
 

@@ -6,7 +6,11 @@
  * a stale token is refused even when no row matches, and so that mark and row
  * are locked in the order that present() teaches.  The write itself is an
  * ordinary statement of the caller, with the caller's privileges and row
- * security; its guard finds the token as the ambient one of this call.
+ * security.  The token counts for the rows that this statement writes, and not
+ * for what their triggers write elsewhere.
+ *
+ * What the executor would refuse for want of privileges is refused before anything
+ * is locked, asked or advanced.
  *
  * Values go from jsonb through the column's own input function into
  * parameters.  Plans are kept a backend, by the statement's text, which names
@@ -15,8 +19,10 @@
 #include "postgres.h"
 
 #include "access/table.h"
+#include "catalog/objectaddress.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/hsearch.h"
 #include "utils/lsyscache.h"
@@ -45,9 +51,19 @@ typedef struct GuardedCall
 	FenceToken	token;
 	int			nkeys;
 	GivenColumn *keys;
+	AclMode		mode;			/* ACL_UPDATE or ACL_DELETE */
 	int			nchanges;		/* 0: a DELETE */
 	GivenColumn *changes;
 } GuardedCall;
+
+/* The write itself. */
+typedef struct Statement
+{
+	char	   *text;
+	SPIPlanPtr	plan;
+	Datum	   *values;
+	char	   *nulls;
+} Statement;
 
 PG_FUNCTION_INFO_V1(lockfence_guarded_update);
 PG_FUNCTION_INFO_V1(lockfence_guarded_delete);
@@ -137,27 +153,59 @@ plan_statement(const char *statement, int nparams, Oid *types)
 	return plan;
 }
 
-/* Run the statement; returns the number of rows. */
-static uint64
-run_statement(const GuardedCall *call)
+/* Have the statement ready, so that what is wrong with it shows before the fence is asked. */
+static Statement
+prepare_statement(const GuardedCall *call)
 {
 	int			most = call->nchanges + call->nkeys;
 	Oid		   *types = palloc(most * sizeof(Oid));
-	Datum	   *values = palloc(most * sizeof(Datum));
-	char	   *nulls = palloc(most);
+	Statement	statement = {
+		.values = palloc(most * sizeof(Datum)),
+		.nulls = palloc(most)
+	};
 	int			nparams;
-	char	   *statement = build_statement(call, &nparams, types, values, nulls);
-	uint64		rows;
-	int			result;
 
-	SPI_connect();
-	result = SPI_execute_plan(plan_statement(statement, nparams, types),
-							  values, nulls, false, 0);
+	statement.text = build_statement(call, &nparams, types, statement.values,
+									 statement.nulls);
+	statement.plan = plan_statement(statement.text, nparams, types);
+	return statement;
+}
+
+/* Run the statement; returns the number of rows. */
+static uint64
+run_statement(const Statement *statement)
+{
+	int			result = SPI_execute_plan(statement->plan, statement->values,
+										  statement->nulls, false, 0);
+
 	if (result != SPI_OK_UPDATE && result != SPI_OK_DELETE)
-		elog(ERROR, "\"%s\" failed: %s", statement, SPI_result_code_string(result));
-	rows = SPI_processed;
-	SPI_finish();
-	return rows;
+		elog(ERROR, "\"%s\" failed: %s", statement->text,
+			 SPI_result_code_string(result));
+	return SPI_processed;
+}
+
+/* The caller must have the right to do that with these columns, as the executor asks for it. */
+static void
+require_column_privileges(Relation rel, AclMode mode, int ncolumns,
+						  const GivenColumn *columns)
+{
+	Oid			relid = RelationGetRelid(rel);
+	bool		may = pg_class_aclcheck(relid, GetUserId(), mode) == ACLCHECK_OK;
+
+	for (int i = 0; i < ncolumns && !may; i++)
+	{
+		if (pg_attribute_aclcheck(relid, columns[i].attno, GetUserId(), mode) != ACLCHECK_OK)
+			aclcheck_error(ACLCHECK_NO_PRIV, get_relkind_objtype(rel->rd_rel->relkind),
+						   RelationGetRelationName(rel));
+	}
+}
+
+/* What the statement needs, before there is any effect. */
+static void
+require_privileges(const GuardedCall *call)
+{
+	require_column_privileges(call->rel, ACL_SELECT, call->nkeys, call->keys);
+	require_column_privileges(call->rel, call->mode, call->nchanges, call->changes);
 }
 
 /* The resource, if the key names it whole; NULL if only the row can tell. */
@@ -181,50 +229,64 @@ key_resource(const GuardedCall *call)
 	return lockfence_values_resource(call->fence, values, missing);
 }
 
-/* Check the token before the row is looked for. */
-static void
-check_key_resource(const GuardedCall *call)
+/*
+ * Check the token before the row is looked for.  Where the key does not tell the
+ * resource, only what the transaction has presented besides can be checked.
+ * False where it was refused, on an advisory fence.
+ */
+static bool
+admit_call(const GuardedCall *call)
 {
+	const char *resource = key_resource(call);
+	ShownTokens shown = {.given = call->token,.ambient = lockfence_ambient_token()};
+	FenceCheck	check = lockfence_fence_check(call->fence, call->rel, resource);
 	FenceToken	previous;
-	FenceCheck	check = lockfence_fence_check(call->fence, call->rel, key_resource(call));
 
-	check.token = call->token;
-	if (check.write.resource != NULL)
-		(void) lockfence_check_and_advance(&check, &previous);
+	if (resource != NULL)
+		return lockfence_admit(&check, &shown, &previous) != 0;
+	check.write.resource = call->fence->resource;
+	return lockfence_admit_shown(&check, &shown);
 }
 
-/* The call's token becomes the ambient one; two that differ are refused. */
-static FenceToken
-begin_call(const GuardedCall *call)
-{
-	FenceToken	before = lockfence_ambient_token();
-	FencedWrite write = {.rel = call->rel,.advisory = call->fence->advisory};
-
-	(void) lockfence_pass_gate(&write);
-	if (before != 0 && before != call->token)
-	{
-		write.resource = key_resource(call);
-		if (write.resource == NULL)
-			write.resource = call->fence->resource;
-		lockfence_refuse_conflicting(&write, call->token, "The token given",
-									 before, "the transaction's ambient token");
-	}
-	lockfence_set_ambient_token(call->token);
-	return before;
-}
-
-/* Check, write, and put the ambient token back. */
+/* Check, and write. */
 static uint64
 guarded_write(const GuardedCall *call)
 {
-	FenceToken	before;
+	CallToken	token = {.token = call->token};
+	Statement	statement;
 	uint64		rows;
 
-	before = begin_call(call);
-	check_key_resource(call);
-	rows = run_statement(call);
-	lockfence_set_ambient_token(before);
+	require_privileges(call);
+	SPI_connect();
+	statement = prepare_statement(call);
+	token.refused = !admit_call(call);
+	lockfence_begin_call(&token, call->rel);
+	PG_TRY();
+	{
+		rows = run_statement(&statement);
+	}
+	PG_FINALLY();
+	{
+		lockfence_end_call(&token);
+	}
+	PG_END_TRY();
+	SPI_finish();
 	return rows;
+}
+
+/*
+ * The caller must have the right to write to the table, or some of it, before it
+ * is locked.  A table that is not there is left to be told as that.
+ */
+static void
+require_any_privilege(Oid relid, AclMode mode)
+{
+	char	   *name = get_rel_name(relid);
+
+	if (name != NULL && pg_class_aclcheck(relid, GetUserId(), mode) != ACLCHECK_OK &&
+		(mode != ACL_UPDATE ||
+		 pg_attribute_aclcheck_all(relid, GetUserId(), mode, ACLMASK_ANY) != ACLCHECK_OK))
+		aclcheck_error(ACLCHECK_NO_PRIV, get_relkind_objtype(get_rel_relkind(relid)), name);
 }
 
 /* Open the target, which must be fenced. */
@@ -235,6 +297,7 @@ open_target(GuardedCall *call, FunctionCallInfo fcinfo)
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				 errmsg("target must not be null")));
+	require_any_privilege(PG_GETARG_OID(0), call->mode);
 	call->rel = lockfence_open_table(PG_GETARG_OID(0), RowExclusiveLock);
 	call->fence = lockfence_relation_fence(call->rel);
 	if (call->fence == NULL)
@@ -250,7 +313,7 @@ open_target(GuardedCall *call, FunctionCallInfo fcinfo)
 Datum
 lockfence_guarded_update(PG_FUNCTION_ARGS)
 {
-	GuardedCall call = {0};
+	GuardedCall call = {.mode = ACL_UPDATE};
 	uint64		rows;
 
 	open_target(&call, fcinfo);
@@ -269,7 +332,7 @@ lockfence_guarded_update(PG_FUNCTION_ARGS)
 Datum
 lockfence_guarded_delete(PG_FUNCTION_ARGS)
 {
-	GuardedCall call = {0};
+	GuardedCall call = {.mode = ACL_DELETE};
 	uint64		rows;
 
 	open_target(&call, fcinfo);

@@ -14,7 +14,8 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "catalog/partition.h"
+#include "catalog/pg_inherits.h"
+#include "commands/trigger.h"
 #include "common/hashfn.h"
 #include "funcapi.h"
 #include "lockfence.h"
@@ -58,20 +59,6 @@ typedef struct UndoRecord
 
 #define UNDO_LOG_START 16
 
-/* The row whose UPDATE passed last, at one depth of triggers. */
-typedef struct LastRow
-{
-	int			depth;
-	int			level;			/* nesting level it belongs to */
-	Oid			relid;
-	ItemPointerData tid;
-	FenceToken	token;
-	uint64		move;			/* its DELETE half has passed as well: number
-								 * of the move; else 0 */
-} LastRow;
-
-#define LAST_ROWS_START 4
-
 PG_FUNCTION_INFO_V1(lockfence_present_ambient);
 PG_FUNCTION_INFO_V1(lockfence_presented);
 
@@ -84,11 +71,8 @@ static int	undo_used = 0;
 static int	undo_size = 0;
 static int	held_locks = 0;
 static uint64 version = 1;		/* changes with all of the above */
-static LastRow *last_rows = NULL;
-static int	last_used = 0;
-static int	last_size = 0;
-static uint64 moves = 0;		/* how many there were */
 static List *bypassed = NIL;
+const CallToken *lockfence_current_call = NULL;
 
 /* Forget everything; TopTransactionContext frees it. */
 static void
@@ -101,9 +85,9 @@ forget_transaction(void)
 	undo_used = undo_size = 0;
 	held_locks = 0;
 	version++;
-	last_rows = NULL;
-	last_used = last_size = 0;
 	bypassed = NIL;
+	lockfence_current_call = NULL;
+	lockfence_forget_moves();
 }
 
 /*
@@ -191,8 +175,7 @@ set_ambient(FenceToken token)
 static void
 undo_level(int level)
 {
-	while (last_used > 0 && last_rows[last_used - 1].level >= level)
-		last_used--;
+	lockfence_undo_moves(level);
 	while (undo_used > 0 && undo_log[undo_used - 1].level >= level)
 	{
 		UndoRecord *undo = &undo_log[--undo_used];
@@ -212,8 +195,7 @@ reparent_level(int level)
 		undo_used = 0;
 	for (int i = undo_used - 1; i >= 0 && undo_log[i].level >= level; i--)
 		undo_log[i].level = level - 1;
-	for (int i = last_used - 1; i >= 0 && last_rows[i].level >= level; i--)
-		last_rows[i].level = level - 1;
+	lockfence_reparent_moves(level);
 }
 
 static void
@@ -332,127 +314,41 @@ lockfence_held_version(void)
 }
 
 /*
- * What was remembered at this depth of triggers; NULL: nothing.  What triggers
- * further down have left is over.
- */
-static LastRow *
-last_row(void)
-{
-	int			depth = DatumGetInt32(pg_trigger_depth(NULL));
-
-	while (last_used > 0 && last_rows[last_used - 1].depth > depth)
-		last_used--;
-	return last_used > 0 && last_rows[last_used - 1].depth == depth ?
-		&last_rows[last_used - 1] : NULL;
-}
-
-/* The same, with room made for it. */
-static LastRow *
-make_last_row(void)
-{
-	LastRow    *row = last_row();
-
-	if (row != NULL)
-		return row;
-	if (last_rows == NULL)
-	{
-		last_rows = MemoryContextAlloc(TopTransactionContext,
-									   LAST_ROWS_START * sizeof(LastRow));
-		last_size = LAST_ROWS_START;
-	}
-	else if (last_used == last_size)
-	{
-		last_rows = repalloc(last_rows, 2 * last_size * sizeof(LastRow));
-		last_size *= 2;
-	}
-	return &last_rows[last_used++];
-}
-
-/*
- * Note the row version whose UPDATE a guard has let pass, and by which token
- * (0: unprotected).  If the UPDATE moves the row to another partition, its
- * DELETE and INSERT halves follow; what triggers write in between is of
- * another depth.
+ * Have a guarded function's token count for the rows that its statement writes to
+ * the target: not for what triggers write on the way, of whatever table, since
+ * that is of other resources, under locks of their own.
  */
 void
-lockfence_remember_row(Oid relid, ItemPointer tid, FenceToken token)
+lockfence_begin_call(CallToken *call, Relation target)
 {
-	*make_last_row() = (LastRow) {
-		.depth = DatumGetInt32(pg_trigger_depth(NULL)),
-		.level = GetCurrentTransactionNestLevel(),
-		.relid = relid,
-		.tid = *tid,
-		.token = token
-	};
+	call->target = RelationGetRelid(target);
+	call->below = target->rd_rel->relhassubclass ?
+		find_all_inheritors(call->target, NoLock, NULL) : NIL;
+	call->depth = DatumGetInt32(pg_trigger_depth(NULL)) + 1;
+	call->outer = lockfence_current_call;
+	lockfence_current_call = call;
+	version++;
 }
 
-/* The executor is done with a row: so is its move, INSERT half or not. */
-static void
-end_move(void *arg)
+/* The call is over, or has failed. */
+void
+lockfence_end_call(const CallToken *call)
 {
-	uint64		move = *(uint64 *) arg;
-
-	for (int i = 0; i < last_used; i++)
-	{
-		if (last_rows[i].move == move)
-			last_rows[i].move = 0;
-	}
+	lockfence_current_call = call->outer;
+	version++;
 }
 
-/*
- * Begin a move.  The context that a trigger is called in lasts as long as the
- * executor is at the row, so that no later statement's INSERT is taken for a half
- * that never came.
- */
-static uint64
-begin_move(void)
+/* The call that writes to the table, from the table's guard; NULL: none. */
+const CallToken *
+lockfence_find_call(Relation rel)
 {
-	struct
-	{
-		MemoryContextCallback callback;
-		uint64		move;
-	}		   *end = palloc0(sizeof(*end));
+	const CallToken *call = lockfence_current_call;
 
-	end->move = ++moves;
-	end->callback.func = end_move;
-	end->callback.arg = &end->move;
-	MemoryContextRegisterResetCallback(CurrentMemoryContext, &end->callback);
-	return end->move;
-}
-
-/* Is this DELETE half of such a move?  Tells the token of its UPDATE. */
-bool
-lockfence_row_moves_out(Oid relid, ItemPointer tid, FenceToken *token)
-{
-	LastRow    *row = last_row();
-
-	if (row == NULL)
-		return false;
-	row->move = row->relid == relid && ItemPointerEquals(&row->tid, tid) ? begin_move() : 0;
-	*token = row->token;
-	return row->move != 0;
-}
-
-/* The partitioned table that a table is part of, or the table itself. */
-static Oid
-partition_root(Oid relid)
-{
-	List	   *ancestors = get_partition_ancestors(relid);
-
-	return ancestors != NIL ? llast_oid(ancestors) : relid;
-}
-
-/* Is this the INSERT half of a move whose UPDATE went unprotected? */
-bool
-lockfence_row_moves_in_unprotected(Oid relid)
-{
-	LastRow    *row = last_row();
-
-	if (row == NULL || row->move == 0 || row->token != 0 ||
-		partition_root(relid) != partition_root(row->relid))
-		return false;
-	row->move = 0;
-	return true;
+	if (call->depth != DatumGetInt32(pg_trigger_depth(NULL)) ||
+		(call->target != RelationGetRelid(rel) &&
+		 !list_member_oid(call->below, RelationGetRelid(rel))))
+		return NULL;
+	return call;
 }
 
 /* Is this the transaction's first bypassed write to the table? */

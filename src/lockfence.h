@@ -51,13 +51,31 @@ typedef struct ResourceKey
 	uint64		hash;
 } ResourceKey;
 
-/* One question to the fence: may this token write to this resource? */
+/* The tokens that a write shows, 0 where there is none.  They have to agree. */
+typedef struct ShownTokens
+{
+	FenceToken	column;			/* put there by the statement ... */
+	bool		is_invalid;		/* ... and no token, or ... */
+	bool		is_null;		/* ... null */
+	FenceToken	named;			/* presented for the resource */
+	FenceToken	ambient;		/* presented for whatever is written */
+	FenceToken	given;			/* to the function that is called */
+	bool		is_settled;		/* refused and reported for the whole call, where
+								 * the fence is advisory */
+	FenceToken	carried;		/* accepted for the other half of a row's move;
+								 * counts where the rest is missing */
+} ShownTokens;
+
+/* One question to the fence: may this write go on? */
 typedef struct FenceCheck
 {
 	FencedWrite write;
-	FenceToken	token;			/* presented; > 0 */
-	const struct RowGuard *earlier; /* of a row whose token stands in for a
-									 * missing mark; NULL: none */
+	const struct Fence *fence;	/* NULL: present(), which is of no table */
+	FenceToken	token;			/* the one that counts */
+	FenceToken	stored;			/* in the row, if that is of the resource */
+	bool		own_row;		/* this transaction has written that row */
+	bool		needs_none;		/* a row that is nobody's yet */
+	bool		sets_columns;	/* the write could show a token in a column */
 	bool		single_use;		/* equal is stale too */
 	Oid			validator;		/* asked before an advance; InvalidOid: the
 								 * default one, if there is one */
@@ -180,17 +198,51 @@ extern void lockfence_remember_token(const char *resource, HeldToken held);
 extern void lockfence_forget_token(const char *resource);
 extern int	lockfence_held_locks(void);
 extern uint64 lockfence_held_version(void);
-extern void lockfence_remember_row(Oid relid, ItemPointer tid, FenceToken token);
-extern bool lockfence_row_moves_out(Oid relid, ItemPointer tid, FenceToken *token);
-extern bool lockfence_row_moves_in_unprotected(Oid relid);
 extern bool lockfence_first_bypass(Oid relid);
 extern void lockfence_holder_init(void);
 
+/* A guarded function's token: for the rows that its statement writes to the target. */
+typedef struct CallToken
+{
+	FenceToken	token;
+	bool		refused;		/* and reported, by an advisory fence */
+	Oid			target;
+	List	   *below;			/* OIDs of its partitions and children */
+	int			depth;			/* of triggers, in the target's guards */
+	const struct CallToken *outer;	/* the call during which this one came */
+} CallToken;
+
+extern void lockfence_begin_call(CallToken *call, Relation target);
+extern void lockfence_end_call(const CallToken *call);
+extern const CallToken *lockfence_current_call;
+extern const CallToken *lockfence_find_call(Relation rel);
+
+/* The call that writes to the table, from the table's guard; NULL: none. */
+static inline const CallToken *
+lockfence_call_token(Relation rel)
+{
+	return likely(lockfence_current_call == NULL) ? NULL : lockfence_find_call(rel);
+}
+
+/* move.c: rows that move to another partition */
+typedef struct RowMove
+{
+	FenceToken	shown;			/* in the token column, by the UPDATE; 0: none */
+	FenceToken	accepted;		/* for the UPDATE; 0: it went unprotected */
+} RowMove;
+
+extern void lockfence_remember_update(Oid relid, ItemPointer tid, RowMove move);
+extern bool lockfence_row_moves_out(Oid relid, ItemPointer tid, RowMove *move);
+extern bool lockfence_row_moves_in(Oid relid, RowMove *move);
+extern void lockfence_undo_moves(int level);
+extern void lockfence_reparent_moves(int level);
+extern void lockfence_forget_moves(void);
+
 /* fence.c: the decision */
 extern bool lockfence_is_in_force(FenceToken token);
-extern bool lockfence_check_epoch(const FencedWrite *write, FenceToken token);
-extern bool lockfence_check_and_advance(const FenceCheck *check,
-										FenceToken *previous);
+extern bool lockfence_admit_shown(FenceCheck *check, const ShownTokens *shown);
+extern FenceToken lockfence_admit(FenceCheck *check, const ShownTokens *shown,
+								  FenceToken *previous);
 extern bool lockfence_raise_mark(const char *resource, FenceToken token,
 								 FenceToken *before);
 
@@ -299,17 +351,20 @@ typedef struct RowGuard
 	Relation	rel;
 	TupleTableSlot *old;		/* NULL on INSERT */
 	TupleTableSlot *new;		/* NULL on DELETE */
-	FenceToken	moved;			/* accepted by the UPDATE of which this DELETE
-								 * is a part; 0: none */
+	bool		is_half;		/* this DELETE or INSERT is a half ... */
+	RowMove		move;			/* ... of that row's move */
+	bool		changes_hands;	/* the UPDATE gives the row to another resource */
 } RowGuard;
 
-extern FenceToken lockfence_stored_token(const RowGuard *guard, TupleTableSlot *slot);
+extern FenceToken lockfence_token_in(const RowGuard *guard, HeapTuple tuple);
+extern FenceToken lockfence_old_token(const RowGuard *guard);
+extern FenceToken lockfence_set_token(const RowGuard *guard, bool *isnull);
 extern bool lockfence_column_is_set(const RowGuard *guard);
-extern bool lockfence_presented_token(const FencedWrite *write, FenceToken *token);
-extern bool lockfence_choose_token(const RowGuard *guard, const FencedWrite *write,
+extern ShownTokens lockfence_presented_tokens(Relation rel, const char *resource);
+extern ShownTokens lockfence_row_tokens(const RowGuard *guard, const char *resource);
+extern bool lockfence_choose_token(const FencedWrite *write, const ShownTokens *shown,
 								   FenceToken *token);
-extern void lockfence_settle_missing(const Fence *fence, const FencedWrite *write,
-									 bool sets_columns);
+extern void lockfence_settle_missing(const FenceCheck *check);
 
 /* template.c: resource names */
 extern AttrNumber lockfence_resolve_column(Relation rel, const char *column);
@@ -317,7 +372,7 @@ extern void lockfence_split_template(Fence *fence, const char *template);
 extern void lockfence_resolve_template(Fence *fence, Relation rel);
 extern char *lockfence_slot_resource(const Fence *fence, Relation rel,
 									 TupleTableSlot *slot);
-extern bool lockfence_slot_has_resource(const Fence *fence, TupleTableSlot *slot);
+extern char *lockfence_find_resource(const Fence *fence, TupleTableSlot *slot);
 extern char *lockfence_values_resource(const Fence *fence, const Datum *values,
 									   const bool *missing);
 extern char *lockfence_constant_resource(const Fence *fence);

@@ -6,21 +6,62 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "access/sysattr.h"
 #include "commands/trigger.h"
 #include "lockfence.h"
 
+/*
+ * The token where its column is the tuple's last, as attach() adds it: a value of
+ * fixed length ends where the tuple does, so that none before it has to be walked
+ * over.  False where it is elsewhere, or null.
+ */
+static inline bool
+read_last(HeapTuple tuple, AttrNumber attno, FenceToken *token)
+{
+	HeapTupleHeader header = tuple->t_data;
+
+	if (HeapTupleHeaderGetNatts(header) != attno ||
+		(HeapTupleHasNulls(tuple) && att_isnull(attno - 1, header->t_bits)))
+		return false;
+	memcpy(token, (char *) header + tuple->t_len - sizeof(*token), sizeof(*token));
+	return true;
+}
+
 /* The token in a row; 0 where there is none. */
 FenceToken
-lockfence_stored_token(const RowGuard *guard, TupleTableSlot *slot)
+lockfence_token_in(const RowGuard *guard, HeapTuple tuple)
 {
-	bool		isnull;
-	Datum		value;
+	AttrNumber	attno = guard->fence->token_attno;
+	bool		isnull = false;
+	FenceToken	token;
 
-	if (guard->fence->token_attno == 0 || slot == NULL)
+	if (attno == 0)
 		return 0;
-	value = slot_getattr(slot, guard->fence->token_attno, &isnull);
-	return isnull ? 0 : Max(DatumGetInt64(value), 0);
+	if (!read_last(tuple, attno, &token))
+		token = DatumGetInt64(heap_getattr(tuple, attno, RelationGetDescr(guard->rel),
+										   &isnull));
+	return isnull ? 0 : Max(token, 0);
+}
+
+/* The token in the row before the write. */
+FenceToken
+lockfence_old_token(const RowGuard *guard)
+{
+	return guard->old == NULL ? 0 : lockfence_token_in(guard, guard->trigger->tg_trigtuple);
+}
+
+/*
+ * What this statement puts into the token column: of a row that moves to another
+ * partition, what the UPDATE did.  0 and null where it is no such thing.
+ */
+FenceToken
+lockfence_set_token(const RowGuard *guard, bool *isnull)
+{
+	if (!guard->is_half)
+		return DatumGetInt64(slot_getattr(guard->new, guard->fence->token_attno, isnull));
+	*isnull = guard->move.shown == 0;
+	return guard->move.shown;
 }
 
 /* Does this statement set the token column, for the guard to take as proof? */
@@ -31,69 +72,78 @@ lockfence_column_is_set(const RowGuard *guard)
 
 	if (attno == 0 || guard->fence->presented_only || guard->new == NULL)
 		return false;
+	if (guard->is_half)
+		return guard->move.shown != 0;
 	if (guard->old == NULL)
 		return !slot_attisnull(guard->new, attno);
 	return bms_is_member(attno - FirstLowInvalidHeapAttributeNumber,
 						 guard->trigger->tg_updatedcols);
 }
 
-/* The token that the transaction has presented for the write; 0: none. */
-bool
-lockfence_presented_token(const FencedWrite *write, FenceToken *token)
+/* What is presented for a write to the resource, or to a row of the table (NULL). */
+ShownTokens
+lockfence_presented_tokens(Relation rel, const char *resource)
 {
-	const HeldToken *held = write->resource ? lockfence_held_token(write->resource) : NULL;
-	FenceToken	ambient = lockfence_ambient_token();
+	const HeldToken *held = resource ? lockfence_held_token(resource) : NULL;
+	const CallToken *call = lockfence_call_token(rel);
 
-	*token = held ? held->token : ambient;
-	if (held != NULL && ambient != 0 && held->token != ambient)
-	{
-		lockfence_refuse_conflicting(write, held->token, "The token presented for it",
-									 ambient, "the transaction's ambient token");
-		return false;
-	}
-	return true;
+	return (ShownTokens) {
+		.named = held ? held->token : 0,
+		.ambient = lockfence_ambient_token(),
+		.given = call ? call->token : 0,
+		.is_settled = call && call->refused
+	};
 }
 
-/* The token that the statement puts into the token column; 0: none. */
-static bool
-column_token(const RowGuard *guard, const FencedWrite *write, FenceToken *token)
+/* What the write of a row shows. */
+ShownTokens
+lockfence_row_tokens(const RowGuard *guard, const char *resource)
 {
-	bool		isnull;
-	Datum		value;
+	ShownTokens shown = lockfence_presented_tokens(guard->rel, resource);
 
-	*token = 0;
-	if (!lockfence_column_is_set(guard))
-		return true;
-	value = slot_getattr(guard->new, guard->fence->token_attno, &isnull);
-	if (!isnull && DatumGetInt64(value) > 0)
+	if (lockfence_column_is_set(guard))
 	{
-		*token = DatumGetInt64(value);
-		return true;
+		shown.column = lockfence_set_token(guard, &shown.is_null);
+		shown.is_invalid = shown.is_null || shown.column <= 0;
 	}
-	lockfence_refuse_invalid(write, isnull, isnull ? 0 : DatumGetInt64(value));
+	return shown;
+}
+
+/* Two that differ are refused. */
+static bool
+agree(const FencedWrite *write, FenceToken token, const char *source,
+	  FenceToken other, const char *other_source)
+{
+	if (token == 0 || other == 0 || token == other)
+		return true;
+	lockfence_refuse_conflicting(write, token, source, other, other_source);
 	return false;
 }
 
 /*
- * The token of a row's write; 0: it shows none.  False where it was refused,
- * on an advisory fence.
+ * The token of a write; 0: it shows none.  False where it was refused, on an
+ * advisory fence.
  */
 bool
-lockfence_choose_token(const RowGuard *guard, const FencedWrite *write, FenceToken *token)
+lockfence_choose_token(const FencedWrite *write, const ShownTokens *shown, FenceToken *token)
 {
-	FenceToken	column;
-	FenceToken	presented;
+	FenceToken	presented = shown->named ? shown->named : shown->ambient;
 
-	if (!lockfence_pass_gate(write) ||
-		!column_token(guard, write, &column) || !lockfence_presented_token(write, &presented))
-		return false;
-	if (column != 0 && presented != 0 && column != presented)
+	if (shown->is_invalid)
 	{
-		lockfence_refuse_conflicting(write, column, "The token in the column",
-									 presented, "the token that the transaction has presented");
+		lockfence_refuse_invalid(write, shown->is_null, shown->is_null ? 0 : shown->column);
 		return false;
 	}
-	*token = column != 0 ? column : presented;
+	if (!agree(write, shown->named, "The token presented for it",
+			   shown->ambient, "the transaction's ambient token") ||
+		!agree(write, shown->given, "The token given",
+			   presented, "the token that the transaction has presented"))
+		return false;
+	presented = presented ? presented : shown->given;
+	if (!agree(write, shown->column, "The token in the column",
+			   presented, "the token that the transaction has presented"))
+		return false;
+	*token = shown->column ? shown->column : presented ? presented : shown->carried;
 	return true;
 }
 
@@ -112,10 +162,13 @@ missing_hint(const Fence *fence, bool sets_columns)
 
 /* A write without a token: refuse it, where the fence says so. */
 void
-lockfence_settle_missing(const Fence *fence, const FencedWrite *write, bool sets_columns)
+lockfence_settle_missing(const FenceCheck *check)
 {
-	if (fence->missing_allowed)
-		lockfence_count(write->rel, LOCKFENCE_UNPROTECTED);
+	if (check->needs_none)
+		return;
+	if (check->fence->missing_allowed)
+		lockfence_count(check->write.rel, LOCKFENCE_UNPROTECTED);
 	else
-		lockfence_refuse_missing(write, missing_hint(fence, sets_columns));
+		lockfence_refuse_missing(&check->write,
+								 missing_hint(check->fence, check->sets_columns));
 }

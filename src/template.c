@@ -175,11 +175,18 @@ text_follows_value(Oid type)
 	}
 }
 
-/* Is a resource's name as long as it may be?  Raises an error if not. */
+/* Is a resource's name as long as it may be? */
+static bool
+is_name_length(int length)
+{
+	return length > 0 && length <= LOCKFENCE_MAX_RESOURCE_LEN;
+}
+
+/* The same; raises an error if not. */
 static void
 check_length(const Fence *fence, int length)
 {
-	if (length == 0 || length > LOCKFENCE_MAX_RESOURCE_LEN)
+	if (!is_name_length(length))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("resource name must be 1 to %d bytes long",
@@ -260,7 +267,7 @@ refuse_null_placeholder(Relation rel, AttrNumber attno)
 
 /* The same as format_resource(), for a template that has only text and integers. */
 static char *
-format_integers(const Fence *fence, const Datum *values)
+format_integers(const Fence *fence, const Datum *values, int *length)
 {
 	char	   *name = palloc(fence->max_length + 1);
 	char	   *end = name;
@@ -282,19 +289,22 @@ format_integers(const Fence *fence, const Datum *values)
 		end += strlen(end);
 	}
 	*end = '\0';
-	check_length(fence, end - name);
+	*length = end - name;
 	return name;
 }
 
-/* Fill in the template.  A value stands at its part's place. */
+/*
+ * Fill in the template.  A value stands at its part's place.  Whether that is a
+ * name is for the caller to see by its length.
+ */
 static char *
-format_resource(const Fence *fence, const Datum *values)
+format_resource(const Fence *fence, const Datum *values, int *length)
 {
 	StringInfoData name;
 	int			level;
 
 	if (fence->max_length > 0)
-		return format_integers(fence, values);
+		return format_integers(fence, values, length);
 	level = fence->pin_settings ? pin_settings() : 0;
 
 	initStringInfo(&name);
@@ -308,13 +318,16 @@ format_resource(const Fence *fence, const Datum *values)
 	if (fence->pin_settings)
 		AtEOXact_GUC(true, level);
 
-	check_length(fence, name.len);
+	*length = name.len;
 	return name.data;
 }
 
-/* The resource that a row belongs to. */
-char *
-lockfence_slot_resource(const Fence *fence, Relation rel, TupleTableSlot *slot)
+/*
+ * What the row's values make of the template; NULL where one of them is null,
+ * and tells which.
+ */
+static inline char *
+format_slot(const Fence *fence, TupleTableSlot *slot, int *length, AttrNumber *null_attno)
 {
 	Datum		few[8];
 	Datum	   *values = fence->nparts <= lengthof(few) ? few :
@@ -329,31 +342,52 @@ lockfence_slot_resource(const Fence *fence, Relation rel, TupleTableSlot *slot)
 			continue;
 		values[i] = slot_getattr(slot, attno, &isnull);
 		if (isnull)
-			refuse_null_placeholder(rel, attno);
+		{
+			*null_attno = attno;
+			return NULL;
+		}
 	}
-	return format_resource(fence, values);
+	return format_resource(fence, values, length);
 }
 
-/* Is every column set that names the row's resource? */
-bool
-lockfence_slot_has_resource(const Fence *fence, TupleTableSlot *slot)
+/* The resource that a row belongs to; an error where its values name none. */
+char *
+lockfence_slot_resource(const Fence *fence, Relation rel, TupleTableSlot *slot)
 {
-	for (int i = 0; i < fence->nparts; i++)
-	{
-		if (fence->parts[i].attno != 0 && slot_attisnull(slot, fence->parts[i].attno))
-			return false;
-	}
-	return true;
+	int			length;
+	AttrNumber	null_attno = InvalidAttrNumber;
+	char	   *name = format_slot(fence, slot, &length, &null_attno);
+
+	if (name == NULL)
+		refuse_null_placeholder(rel, null_attno);
+	check_length(fence, length);
+	return name;
+}
+
+/*
+ * The same, but NULL where there is none: a row that the fence would let no
+ * write make, and that is older than the fence.
+ */
+char *
+lockfence_find_resource(const Fence *fence, TupleTableSlot *slot)
+{
+	int			length;
+	AttrNumber	null_attno = InvalidAttrNumber;
+	char	   *name = format_slot(fence, slot, &length, &null_attno);
+
+	return name != NULL && is_name_length(length) ? name : NULL;
 }
 
 /*
  * The resource that column values, by attribute number - 1, name; NULL where
- * one of its columns is among the missing.
+ * one of its columns is among the missing, or they name none.
  */
 char *
 lockfence_values_resource(const Fence *fence, const Datum *values, const bool *missing)
 {
 	Datum	   *part_values = palloc(fence->nparts * sizeof(Datum));
+	int			length;
+	char	   *name;
 
 	for (int i = 0; i < fence->nparts; i++)
 	{
@@ -365,7 +399,8 @@ lockfence_values_resource(const Fence *fence, const Datum *values, const bool *m
 			return NULL;
 		part_values[i] = values[attno - 1];
 	}
-	return format_resource(fence, part_values);
+	name = format_resource(fence, part_values, &length);
+	return is_name_length(length) ? name : NULL;
 }
 
 /* The resource of a fence whose template has no placeholder. */

@@ -329,12 +329,13 @@ lockfence_trigger_fence(FunctionCallInfo fcinfo)
 	return last_fence.fence;
 }
 
-/* What the fence asks of a write to the resource; the token is yet to be set. */
+/* What the fence asks of a write to the resource. */
 FenceCheck
 lockfence_fence_check(const Fence *fence, Relation rel, const char *resource)
 {
 	return (FenceCheck) {
 		.write = {.rel = rel,.resource = resource,.advisory = fence->advisory},
+		.fence = fence,
 		.single_use = fence->single_use,
 		.validator = fence->validator
 	};
