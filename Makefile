@@ -18,7 +18,7 @@ DATA_built = lockfence--$(EXTVERSION).sql $(patsubst $(HERE)sql/%.in,%.sql,$(wil
 EXTRA_CLEAN = output_regress
 OBJS = $(patsubst %,src/%.o, \
 	lockfence token state timeline relation mark damage hint durable holder move streak fence hold contend preempt \
-	visible shown guard trigarg template guarded jsonvalue refuse admin rows stats refusals shmem cache \
+	visible shown guard rowmark trigarg template guarded jsonvalue refuse admin rows stats refusals shmem cache \
 	validator lend) $(MORE_OBJS)
 
 # Sessions that share memory must agree on all that it means, which may change with any line of the sources.

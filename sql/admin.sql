@@ -63,6 +63,21 @@ $$;
 COMMENT ON FUNCTION lockfence._set_state(text, bigint) IS
 'sets a value of lockfence.state (null: removes it); returns the one before';
 
+CREATE FUNCTION lockfence._refuse_lower(resource text, before bigint, token bigint)
+RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	RAISE EXCEPTION 'the mark of resource "%" is already higher', lockfence._visible(resource)
+		USING ERRCODE = 'invalid_parameter_value',
+			DETAIL = format('It is %s; the token given is %s.', before, token),
+			HINT = 'Every holder below it is fenced out. Use lockfence.reset_mark() to lower a mark.';
+END
+$$;
+COMMENT ON FUNCTION lockfence._refuse_lower(text, bigint, bigint) IS
+'raises the error of a mark that is to be raised and is higher already';
+
 CREATE FUNCTION lockfence.raise_mark(resource text, token lockfence.fence_token, reason text)
 RETURNS lockfence.fence_token
 LANGUAGE plpgsql SECURITY DEFINER
@@ -72,10 +87,7 @@ DECLARE
 	before bigint := lockfence._raise_mark(resource, token);
 BEGIN
 	IF before > token THEN
-		RAISE EXCEPTION 'the mark of resource "%" is already higher', lockfence._visible(resource)
-			USING ERRCODE = 'invalid_parameter_value',
-				DETAIL = format('It is %s; the token given is %s.', before, token),
-				HINT = 'Every holder below it is fenced out. Use lockfence.reset_mark() to lower a mark.';
+		PERFORM lockfence._refuse_lower(resource, before, token);
 	END IF;
 	PERFORM lockfence._log('raise_mark', resource, before, token, reason);
 	RETURN before;
@@ -247,6 +259,7 @@ REVOKE ALL ON FUNCTION
 	lockfence._fold_mark(text, lockfence.fence_token),
 	lockfence._log(text, text, bigint, bigint, text),
 	lockfence._set_state(text, bigint),
+	lockfence._refuse_lower(text, bigint, bigint),
 	lockfence.raise_mark(text, lockfence.fence_token, text),
 	lockfence.reset_mark(text, lockfence.fence_token, text),
 	lockfence.set_epoch(integer, text),

@@ -252,7 +252,7 @@ AS $$
 				'present', 'guarded_update', 'guarded_delete', 'guard_row', 'guard_statement', 'guard_truncate']),
 			('admin_is_public', 'any role can move marks.', NULL, ARRAY[
 				'raise_mark', 'reset_mark', 'set_epoch', 'reset_floor', 'reopen', 'prune', 'reconcile', 'guard_mark',
-				'guard_marks', 'merge_state', 'state_changed', '_raise_mark', '_reset_mark', '_fold_mark',
+				'guard_marks', 'merge_state', 'state_changed', '_raise_mark', '_reset_mark', '_set_row_mark', '_fold_mark',
 				'_record_timeline', '_log', '_set_state'])
 		) AS c (code, problem, advice, names) ON o.proname = ANY (c.names)
 	WHERE EXISTS (

@@ -366,6 +366,8 @@ lockfence_guard_row(PG_FUNCTION_ARGS)
 	/* all that the fence reads at once: each call costs */
 	if (guard.new != NULL)
 		slot_getsomeattrs(guard.new, guard.fence->last_attno);
+	if (unlikely(lockfence_sets_row_mark) && lockfence_admits_row_mark(&guard))
+		return PointerGetDatum(written);
 
 	if (IsLogicalWorker())
 		written = follow_publisher(&guard, written);

@@ -396,6 +396,12 @@ extern void lockfence_append_key(StringInfo statement, const GivenColumn *key, i
 extern Jsonb *lockfence_require_jsonb(FunctionCallInfo fcinfo, int argno,
 											 const char *what);
 
+/* rowmark.c: the mark of one row of a row fence */
+extern bool lockfence_sets_row_mark;
+extern bool lockfence_admits_row_mark(const RowGuard *guard);
+extern TupleTableSlot *lockfence_find_row(Relation rel, const GivenColumn *keys, int nkeys,
+										  bool lock, Relation *holder);
+
 /* guarded.c */
 extern void lockfence_guarded_init(void);
 

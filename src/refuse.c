@@ -105,6 +105,14 @@ report_advisory(const FencedWrite *write)
 				   table_name(write)) : 0;
 }
 
+/* What to do where the mark in a row is wrong; it has no name to be set by. */
+static const char *
+row_mark_hint(const FencedWrite *write)
+{
+	return write->row == NULL ? "" :
+		" If the mark of the row is wrong, an administrator can set it by lockfence.reset_mark(target, key, token, reason).";
+}
+
 /* LF001: lower than what has been accepted. */
 void
 lockfence_refuse_stale(const FencedWrite *write, FenceToken token,
@@ -117,7 +125,8 @@ lockfence_refuse_stale(const FencedWrite *write, FenceToken token,
 			 errdetail("Presented token %s is lower than the %s %s.",
 					   lockfence_token_text(token), mark_name,
 					   lockfence_token_text(mark)),
-			 errhint("The lock was granted to another holder since. Stop the work done under this grant; acquire the lock again and present its new token."),
+			 errhint("The lock was granted to another holder since. Stop the work done under this grant; acquire the lock again and present its new token.%s",
+					 row_mark_hint(write)),
 			 report_table(write), report_advisory(write)));
 }
 
@@ -132,7 +141,8 @@ lockfence_refuse_repeated(const FencedWrite *write, FenceToken token)
 					shown_name(write)),
 			 errdetail("Presented token %s equals the mark, and the fence accepts a token in one transaction only.",
 					   lockfence_token_text(token)),
-			 errhint("Acquire the lock again for every transaction that writes, and present its new token in that transaction."),
+			 errhint("Acquire the lock again for every transaction that writes, and present its new token in that transaction.%s",
+					 row_mark_hint(write)),
 			 report_table(write), report_advisory(write)));
 }
 

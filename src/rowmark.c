@@ -1,0 +1,488 @@
+/*
+ * rowmark.c
+ *		The mark of one row of a row fence: found by its key, asked for, set.
+ *
+ * Administrators call this on tables that others own.  So what the owner may
+ * have made (checks of domains, operators, triggers, expressions of indexes)
+ * runs as the owner, in a security-restricted operation, and under a search path
+ * that the caller cannot choose either.  Row security that would hide the row is an error.
+ *
+ * The mark is set by an UPDATE, so that triggers see it: tools that copy a table
+ * by a trigger would lose a mark that was written past them.  The row is locked first,
+ * which waits for whoever wrote it last.  The guard then admits the new
+ * version of that one row with that one token, and nothing else that a trigger does.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "catalog/objectaddress.h"
+#include "catalog/pg_index.h"
+#include "catalog/pg_type.h"
+#include "commands/trigger.h"
+#include "executor/spi.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/rls.h"
+#include "utils/snapmgr.h"
+
+#include "compat.h"
+#include "lockfence.h"
+
+/* Whom to be again after something was done as a table's owner. */
+typedef struct Caller
+{
+	Oid			user;
+	int			context;
+	int			level;			/* of settings */
+} Caller;
+
+/* One call of a function here. */
+typedef struct RowCall
+{
+	Relation	target;
+	const Fence *fence;
+	FenceToken	token;
+	GivenColumn *keys;
+	int			nkeys;
+	Relation	holder;			/* the target or its partition that has the row */
+	TupleTableSlot *row;		/* NULL: there is none */
+} RowCall;
+
+/* The one change of a row that the guard is to admit. */
+typedef struct AdmittedMark
+{
+	Oid			relid;
+	ItemPointerData tid;
+	FenceToken	token;
+} AdmittedMark;
+
+PG_FUNCTION_INFO_V1(lockfence_set_row_mark);
+PG_FUNCTION_INFO_V1(lockfence_is_row_current);
+
+bool		lockfence_sets_row_mark = false;
+static AdmittedMark admitted;
+
+static void
+set_locally(const char *setting, const char *value)
+{
+	(void) set_config_option(setting, value, PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_SAVE, true, 0, false);
+}
+
+/*
+ * Be the owner of a table, restricted.  Triggers commonly name what is beside
+ * their table without its schema, so the path has that.
+ */
+static void
+become_owner(Caller *caller, Relation rel)
+{
+	const char *schema = quote_identifier(get_namespace_name(RelationGetNamespace(rel)));
+
+	GetUserIdAndSecContext(&caller->user, &caller->context);
+	SetUserIdAndSecContext(rel->rd_rel->relowner,
+						   caller->context | SECURITY_RESTRICTED_OPERATION);
+	caller->level = NewGUCNestLevel();
+	set_locally("search_path", psprintf("pg_catalog, %s, pg_temp", schema));
+	set_locally("row_security", "off");
+}
+
+static void
+become_caller(const Caller *caller)
+{
+	AtEOXact_GUC(false, caller->level);
+	SetUserIdAndSecContext(caller->user, caller->context);
+}
+
+static char *
+table_name(Relation rel)
+{
+	return quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)),
+									  RelationGetRelationName(rel));
+}
+
+/* The fence of a table, which must be a row fence. */
+static const Fence *
+require_row_fence(Relation rel)
+{
+	const Fence *fence = NULL;
+
+	/* a view can have triggers of the same names */
+	if (rel->rd_rel->relkind == RELKIND_RELATION ||
+		rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
+		fence = lockfence_relation_fence(rel);
+	if (fence == NULL || fence->resource != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("table \"%s\" has no row fence", lockfence_visible(RelationGetRelationName(rel))),
+				 errdetail("Only the rows of a row fence have marks of their own."),
+				 errhint("Where the fence names its resources, give the name instead; lockfence.resource_of() tells that of a row."),
+				 errtable(rel)));
+	return fence;
+}
+
+/* Is the column among those of the key, and never null? */
+static bool
+is_key_column(Relation rel, AttrNumber attno, const GivenColumn *keys, int nkeys)
+{
+	if (attno <= 0 || !TupleDescAttr(RelationGetDescr(rel), attno - 1)->attnotnull)
+		return false;
+	for (int i = 0; i < nkeys; i++)
+	{
+		if (keys[i].attno == attno)
+			return true;
+	}
+	return false;
+}
+
+/* Does an index see to it that at most one row of the table has the key? */
+static bool
+index_covers(Relation rel, Oid indexid, const GivenColumn *keys, int nkeys)
+{
+	Relation	index = index_open(indexid, AccessShareLock);
+	Form_pg_index form = index->rd_index;
+	bool		covers = form->indisunique && form->indisvalid &&
+		heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL);
+
+	for (int i = 0; covers && i < form->indnkeyatts; i++)
+		covers = is_key_column(rel, form->indkey.values[i], keys, nkeys);
+	index_close(index, AccessShareLock);
+	return covers;
+}
+
+static void
+require_unique_key(Relation rel, const GivenColumn *keys, int nkeys)
+{
+	List	   *indexes = RelationGetIndexList(rel);
+	ListCell   *cell;
+
+	foreach(cell, indexes)
+	{
+		if (index_covers(rel, lfirst_oid(cell), keys, nkeys))
+			return;
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("the key does not tell one row of table \"%s\"",
+					lockfence_visible(RelationGetRelationName(rel))),
+			 errdetail("It must have all columns of the primary key, or of another unique key whose columns are NOT NULL."),
+			 errtable(rel)));
+}
+
+/* Run a statement whose parameters are the values of a key, and one more perhaps. */
+static void
+run_statement(const char *statement, int nparams, Oid *types, Datum *values,
+			  bool read_only, int expected)
+{
+	int			result = SPI_execute_with_args(statement, nparams, types, values, NULL,
+											   read_only, 0);
+
+	if (result != expected)
+		elog(ERROR, "\"%s\" failed: %s", statement, SPI_result_code_string(result));
+}
+
+/* Look for the row; returns how many there are, two for more than one. */
+static int
+query_key(Relation rel, const GivenColumn *keys, int nkeys, bool lock,
+		  Oid *relid, ItemPointer tid)
+{
+	StringInfoData query;
+	Oid		   *types = palloc(nkeys * sizeof(Oid));
+	Datum	   *values = palloc(nkeys * sizeof(Datum));
+	int			nparams = 0;
+	int			nrows;
+	bool		isnull;
+
+	initStringInfo(&query);
+	appendStringInfo(&query, "SELECT tableoid, ctid FROM %s", table_name(rel));
+	for (int i = 0; i < nkeys; i++)
+	{
+		appendStringInfoString(&query, i > 0 ? " AND " : " WHERE ");
+		lockfence_append_key(&query, &keys[i], nparams + 1);
+		if (keys[i].isnull)
+			continue;
+		types[nparams] = keys[i].type;
+		values[nparams++] = keys[i].value;
+	}
+	appendStringInfoString(&query, lock ? " LIMIT 2 FOR NO KEY UPDATE" : " LIMIT 2");
+
+	SPI_connect();
+	run_statement(query.data, nparams, types, values, !lock, SPI_OK_SELECT);
+	nrows = (int) SPI_processed;
+	if (nrows > 0)
+	{
+		HeapTuple	row = SPI_tuptable->vals[0];
+		TupleDesc	desc = SPI_tuptable->tupdesc;
+
+		*relid = DatumGetObjectId(SPI_getbinval(row, desc, 1, &isnull));
+		*tid = *(ItemPointer) DatumGetPointer(SPI_getbinval(row, desc, 2, &isnull));
+	}
+	SPI_finish();
+	return nrows;
+}
+
+/*
+ * The one row that has the key, of which the table or partition that holds it is
+ * told, as it is now; NULL: none.  Locked to the end of the transaction or not.
+ * To be called as the table's owner.
+ */
+TupleTableSlot *
+lockfence_find_row(Relation rel, const GivenColumn *keys, int nkeys, bool lock,
+				   Relation *holder)
+{
+	ItemPointerData tid;
+	Oid			relid;
+	TupleTableSlot *row = NULL;
+	int			nrows;
+
+	require_unique_key(rel, keys, nkeys);
+	/* not that of the transaction, which may be an old one */
+	PushActiveSnapshot(GetLatestSnapshot());
+	nrows = query_key(rel, keys, nkeys, lock, &relid, &tid);
+	if (nrows > 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_CARDINALITY_VIOLATION),
+				 errmsg("more than one row of table \"%s\" has the key",
+						lockfence_visible(RelationGetRelationName(rel))),
+				 errhint("Name the inheritance child that has the row."),
+				 errtable(rel)));
+	if (nrows == 1)
+	{
+		*holder = table_open(relid, lock ? RowExclusiveLock : AccessShareLock);
+		row = table_slot_create(*holder, NULL);
+		if (!table_tuple_fetch_row_version(*holder, &tid, SnapshotAny, row))
+			elog(ERROR, "failed to fetch a row that was found");
+		slot_getallattrs(row);
+	}
+	PopActiveSnapshot();
+	return row;
+}
+
+/* The token in a row; 0: none. */
+static FenceToken
+token_in(const Fence *fence, TupleTableSlot *row)
+{
+	bool		isnull;
+	Datum		token = slot_getattr(row, fence->token_attno, &isnull);
+
+	return isnull ? 0 : Max(DatumGetInt64(token), 0);
+}
+
+/* Is this the write of a mark by an administrator?  Called where lockfence_sets_row_mark. */
+bool
+lockfence_admits_row_mark(const RowGuard *guard)
+{
+	return guard->old != NULL && guard->new != NULL &&
+		RelationGetRelid(guard->rel) == admitted.relid &&
+		guard->fence->token_attno != 0 &&
+		ItemPointerEquals(&guard->trigger->tg_trigtuple->t_self, &admitted.tid) &&
+		token_in(guard->fence, guard->new) == admitted.token;
+}
+
+/* Write the mark into the row that was locked; returns whether it is there then. */
+static bool
+update_row(Relation holder, const char *column, ItemPointer tid, FenceToken token)
+{
+	const char *quoted = quote_identifier(column);
+	Oid			types[] = {INT8OID, TIDOID};
+	Datum		values[] = {Int64GetDatum(token), PointerGetDatum(tid)};
+	bool		isnull = true;
+	bool		written;
+
+	SPI_connect();
+	run_statement(psprintf("UPDATE ONLY %s SET %s = $1 WHERE ctid OPERATOR(pg_catalog.=) $2 RETURNING %s",
+						   table_name(holder), quoted, quoted),
+				  2, types, values, false, SPI_OK_UPDATE_RETURNING);
+	written = SPI_processed == 1 &&
+		DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc,
+									1, &isnull)) == token && !isnull;
+	SPI_finish();
+	return written;
+}
+
+/* The same, past the guard.  To be called as the owner of the table. */
+static void
+write_mark(Relation holder, TupleTableSlot *row, FenceToken token)
+{
+	const char *column = require_row_fence(holder)->token_column;
+	bool		written = false;
+
+	admitted = (AdmittedMark) {RelationGetRelid(holder), row->tts_tid, token};
+	lockfence_sets_row_mark = true;
+	PG_TRY();
+	{
+		written = update_row(holder, column, &row->tts_tid, token);
+	}
+	PG_FINALLY();
+	{
+		lockfence_sets_row_mark = false;
+	}
+	PG_END_TRY();
+	if (!written)
+		ereport(ERROR,
+				(errcode(ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION),
+				 errmsg("a trigger of table \"%s\" keeps the mark of the row from being set",
+						lockfence_visible(RelationGetRelationName(holder))),
+				 errhint("Disable the trigger, or set the mark by an UPDATE under lockfence.bypass."),
+				 errtable(holder)));
+	lockfence_commit_durably();
+}
+
+/* Take in target, key and token.  The caller ends with end_call(). */
+static RowCall
+begin_call(FunctionCallInfo fcinfo, LOCKMODE mode)
+{
+	RowCall		call = {0};
+	Caller		caller;
+	Jsonb	   *key;
+
+	if (PG_ARGISNULL(0))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("target must not be null")));
+	key = lockfence_require_jsonb(fcinfo, 1, "key");
+	lockfence_require_token(fcinfo, 2);
+	call.token = PG_GETARG_INT64(2);
+	call.target = lockfence_open_table(PG_GETARG_OID(0), mode);
+	call.fence = require_row_fence(call.target);
+
+	become_owner(&caller, call.target);
+	call.keys = lockfence_given_columns(call.target, key, "key", &call.nkeys);
+	become_caller(&caller);
+	return call;
+}
+
+/* Look for the row; false if there is none. */
+static bool
+find_row(RowCall *call, bool lock)
+{
+	Caller		caller;
+
+	become_owner(&caller, call->target);
+	call->row = lockfence_find_row(call->target, call->keys, call->nkeys, lock,
+								   &call->holder);
+	become_caller(&caller);
+	return call->row != NULL;
+}
+
+static void
+end_call(RowCall *call)
+{
+	if (call->row != NULL)
+	{
+		ExecDropSingleTupleTableSlot(call->row);
+		table_close(call->holder, NoLock);
+	}
+	table_close(call->target, NoLock);
+}
+
+/* The row's name as refusals show it; the mark is set, unless only a higher one is to be and it is none. */
+static char *
+set_mark(const RowCall *call, FenceToken before, bool lower)
+{
+	Caller		caller;
+	char	   *name;
+
+	become_owner(&caller, call->holder);
+	name = lockfence_row_name(call->holder, call->row);
+	if (lower ? before != call->token : before < call->token)
+		write_mark(call->holder, call->row, call->token);
+	become_caller(&caller);
+	return name;
+}
+
+/*
+ * _set_row_mark(target, key, token, lower, OUT resource, OUT before): sets the
+ * mark of one row, down too or up only; before is null where there was none.
+ */
+Datum
+lockfence_set_row_mark(PG_FUNCTION_ARGS)
+{
+	RowCall		call;
+	TupleDesc	tupdesc;
+	FenceToken	before;
+	Datum		values[2];
+	bool		isnull[2] = {false};
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	PreventCommandIfReadOnly("a change of a fence's mark");
+	call = begin_call(fcinfo, RowExclusiveLock);
+	if (!find_row(&call, true))
+		ereport(ERROR,
+				(errcode(ERRCODE_NO_DATA_FOUND),
+				 errmsg("no row of table \"%s\" has the key",
+						lockfence_visible(RelationGetRelationName(call.target))),
+				 errtable(call.target)));
+	before = token_in(require_row_fence(call.holder), call.row);
+	values[0] = CStringGetTextDatum(set_mark(&call, before, PG_GETARG_BOOL(3)));
+	values[1] = Int64GetDatum(before);
+	isnull[1] = before == 0;
+	end_call(&call);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
+													  values, isnull)));
+}
+
+/* May the caller read a column? */
+static bool
+may_select(Relation rel, AttrNumber attno)
+{
+	return pg_attribute_aclcheck(RelationGetRelid(rel), attno, GetUserId(),
+								 ACL_SELECT) == ACLCHECK_OK;
+}
+
+/* The caller must be able to learn by a SELECT what it asks for. */
+static void
+require_select(const RowCall *call)
+{
+	Relation	rel = call->target;
+	bool		may = may_select(rel, call->fence->token_attno);
+
+	for (int i = 0; i < call->nkeys; i++)
+		may = may && may_select(rel, call->keys[i].attno);
+	if (!may && pg_class_aclcheck(RelationGetRelid(rel), GetUserId(), ACL_SELECT) != ACLCHECK_OK)
+		aclcheck_error(ACLCHECK_NO_PRIV, get_relkind_objtype(rel->rd_rel->relkind),
+					   RelationGetRelationName(rel));
+	if (check_enable_rls(RelationGetRelid(rel), InvalidOid, true) == RLS_ENABLED)
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("row-level security of table \"%s\" may hide the row",
+						lockfence_visible(RelationGetRelationName(rel))),
+				 errhint("Select column \"%s\" of the row instead.",
+						 lockfence_visible(call->fence->token_column)),
+				 errtable(rel)));
+}
+
+/* Would the token be accepted for a row with that mark? */
+static bool
+passes(const RowCall *call, FenceToken mark)
+{
+	return lockfence_is_in_force(call->token) &&
+		(call->fence->single_use ? call->token > mark : call->token >= mark);
+}
+
+/*
+ * is_current(target, key, token): advice, without a lock on the row; null where
+ * there is none
+ */
+Datum
+lockfence_is_row_current(PG_FUNCTION_ARGS)
+{
+	RowCall		call = begin_call(fcinfo, AccessShareLock);
+	bool		found;
+	bool		current = false;
+
+	require_select(&call);
+	found = find_row(&call, false);
+	if (found)
+		current = passes(&call, token_in(require_row_fence(call.holder), call.row));
+	end_call(&call);
+	if (!found)
+		PG_RETURN_NULL();
+	PG_RETURN_BOOL(current);
+}
