@@ -11,15 +11,11 @@
  * that none can come before its own end.  An entry that is found without the
  * lock is only a reason to take it.
  *
- * Marks are changed by mark.c alone.  DML goes there too, through the
- * trigger of the table of marks, and while that trigger is not sure to fire
- * nothing is put.  Any invalidation of the table empties the cache by
- * raising its generation; each check accepts invalidations before it looks, and
- * an entry bears the generation from before its mark was read.
- *
- * A database and its table of marks are known by their OIDs, and both can come
- * again: CREATE DATABASE may be told the OID, and copies all others.  So a new
- * database empties the cache, before anybody can connect to it.
+ * Marks are changed by mark.c alone, as long as the catalogs are as they were when
+ * the mark was read.  So an entry bears what they said then, before the read, and
+ * is found only by who sees them say the same (witness.c).  That alone decides on
+ * an old entry: no change of the catalogs empties the cache, and none has to be
+ * heard of by those who filled it.
  *
  * Locking.  Entries stand in sets, each with a spinlock for its writers and a
  * version that is odd while one is at work; readers take no lock and look again
@@ -29,9 +25,6 @@
 #include "postgres.h"
 
 #include "access/xlog.h"
-#include "catalog/objectaccess.h"
-#include "catalog/pg_database.h"
-#include "miscadmin.h"
 #include "port/atomics.h"
 #include "storage/spin.h"
 
@@ -43,11 +36,9 @@
 
 typedef struct CacheEntry
 {
-	uint64		generation;		/* 0: free */
 	uint64		hash;
-	FenceToken	token;
-	Oid			database;
-	Oid			relid;			/* the table of marks */
+	FenceToken	token;			/* 0: free */
+	MarkWitness witness;
 	uint32		length;
 	char		resource[MAX_CACHED_LEN];
 } CacheEntry;
@@ -62,7 +53,6 @@ typedef struct CacheSet
 
 typedef struct Cache
 {
-	pg_atomic_uint64 generation;
 	uint32		nsets;
 	CacheSet	sets[FLEXIBLE_ARRAY_MEMBER];
 } Cache;
@@ -71,13 +61,12 @@ typedef struct Cache
 typedef struct CacheKey
 {
 	const ResourceKey *resource;
-	Oid			relid;
+	const MarkWitness *witness;
 	CacheSet   *set;
 } CacheKey;
 
 static Cache *cache = NULL;
 static int	max_cached_marks = DEFAULT_MAX_CACHED;
-static object_access_hook_type previous_access_hook = NULL;
 
 static uint32
 wanted_sets(void)
@@ -98,7 +87,6 @@ lockfence_cache_init_memory(void *memory)
 {
 	Cache	   *fresh = (Cache *) memory;
 
-	pg_atomic_init_u64(&fresh->generation, 1);
 	fresh->nsets = wanted_sets();
 	for (uint32 i = 0; i < fresh->nsets; i++)
 	{
@@ -118,17 +106,6 @@ have_cache(void)
 	return cache != NULL && cache->nsets > 0;
 }
 
-/* A database is created: what is cached may be of one that had its OID. */
-static void
-at_object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id,
-				 void *arg)
-{
-	if (previous_access_hook)
-		previous_access_hook(access, class_id, object_id, sub_id, arg);
-	if (access == OAT_POST_CREATE && class_id == DatabaseRelationId && have_cache())
-		lockfence_cache_flush();
-}
-
 static bool
 check_max_cached(int *newval, void **extra, GucSource source)
 {
@@ -144,29 +121,43 @@ lockfence_cache_init(void)
 							"0 caches none.",
 							&max_cached_marks, DEFAULT_MAX_CACHED, 0, 1 << 24,
 							lockfence_size_context(), 0, check_max_cached, NULL, NULL);
-	previous_access_hook = object_access_hook;
-	object_access_hook = at_object_access;
 }
 
-/* Prepare to look for a resource; false where it cannot be cached. */
+/* The set in which a resource is looked for; NULL where it cannot be cached. */
+static CacheSet *
+set_of(const ResourceKey *resource)
+{
+	return resource->length <= MAX_CACHED_LEN && have_cache() ?
+		&cache->sets[resource->hash % cache->nsets] : NULL;
+}
+
+/* Prepare to look for a mark; false where it cannot be cached. */
 static bool
 make_key(CacheKey *key, const ResourceKey *resource)
 {
 	key->resource = resource;
-	if (resource->length > MAX_CACHED_LEN || !have_cache())
+	key->set = set_of(resource);
+	if (key->set == NULL)
 		return false;
-	key->relid = lockfence_mark_relid();
-	key->set = &cache->sets[resource->hash % cache->nsets];
-	return true;
+	key->witness = lockfence_mark_witness();
+	return key->witness != NULL;
+}
+
+static inline bool
+same_witness(const MarkWitness *a, const MarkWitness *b)
+{
+	return a->writers[0] == b->writers[0] && a->writers[1] == b->writers[1] &&
+		a->writers[2] == b->writers[2] && a->writers[3] == b->writers[3] &&
+		a->items == b->items;
 }
 
 static bool
 entry_matches(const CacheEntry *entry, const CacheKey *key)
 {
-	return entry->hash == key->resource->hash && entry->generation != 0 &&
-		entry->database == MyDatabaseId && entry->relid == key->relid &&
+	return entry->hash == key->resource->hash &&
 		entry->length == key->resource->length &&
-		memcmp(entry->resource, key->resource->name, key->resource->length) == 0;
+		memcmp(entry->resource, key->resource->name, key->resource->length) == 0 &&
+		same_witness(&entry->witness, key->witness);
 }
 
 /* The set's entry for the key, or NULL. */
@@ -198,16 +189,24 @@ end_writing(CacheSet *set)
 }
 
 /*
- * What an entry must bear to be found; read before the mark that goes in.
- * 0: a mark that is read now is not to be put.  So on a standby, where replay
- * changes marks without a lock and drops nothing: what was put would be
- * believed after promotion.
+ * A number for what a mark that is read now is right by, to be put with it.
+ * 0: it is not to be put.  So on a standby, where replay changes marks without a
+ * lock and drops nothing: what was put would be believed after promotion.
  */
 uint64
-lockfence_cache_generation(void)
+lockfence_cache_witness(void)
 {
-	return have_cache() && !RecoveryInProgress() ?
-		pg_atomic_read_u64(&cache->generation) : 0;
+	return have_cache() && !RecoveryInProgress() && lockfence_mark_witness() != NULL ?
+		lockfence_witness_changes : 0;
+}
+
+/* Has nobody written to the set since, nor was at it? */
+static bool
+set_is_unchanged(const CacheLook *look)
+{
+	pg_read_barrier();
+	return (look->version & 1) == 0 &&
+		pg_atomic_read_u32(&look->set->version) == look->version;
 }
 
 /*
@@ -224,74 +223,60 @@ lockfence_cache_find(const ResourceKey *resource, CacheLook *look)
 	if (!make_key(&key, resource))
 		return 0;
 	look->set = key.set;
+	look->changes = lockfence_witness_changes;
 	look->version = pg_atomic_read_u32(&key.set->version);
 	pg_read_barrier();
 	entry = find_entry(&key);
 	if (entry != NULL)
-	{
 		token = entry->token;
-		look->generation = entry->generation;
-	}
-	return token != 0 && lockfence_cache_unchanged(look) ? token : 0;
+	return token != 0 && set_is_unchanged(look) ? token : 0;
 }
 
 /* Would a look that found a mark find the same now? */
 bool
 lockfence_cache_unchanged(const CacheLook *look)
 {
-	pg_read_barrier();
-	return (look->version & 1) == 0 &&
-		pg_atomic_read_u32(&look->set->version) == look->version &&
-		pg_atomic_read_u64(&cache->generation) == look->generation;
+	return set_is_unchanged(look) && lockfence_witness_changes == look->changes;
 }
 
 /* Put a mark that this transaction, holding the resource, saw committed. */
 void
-lockfence_cache_put(const ResourceKey *resource, FenceToken token, uint64 generation)
+lockfence_cache_put(const ResourceKey *resource, FenceToken token, uint64 witness)
 {
 	CacheKey	key;
 	CacheEntry *entry;
 
-	if (generation == 0 || !make_key(&key, resource))
+	if (witness == 0 || witness != lockfence_witness_changes ||
+		!make_key(&key, resource))
 		return;
 	begin_writing(key.set);
 	entry = find_entry(&key);
 	if (entry == NULL)
 		entry = &key.set->entries[key.set->hand++ % SET_SIZE];
-	entry->generation = generation;
 	entry->hash = resource->hash;
 	entry->token = token;
-	entry->database = MyDatabaseId;
-	entry->relid = key.relid;
+	entry->witness = *key.witness;
 	entry->length = resource->length;
 	memcpy(entry->resource, resource->name, resource->length);
 	end_writing(key.set);
 }
 
-/* Drop a resource's mark, which is about to change. */
+/*
+ * Drop a resource's mark, which is about to change: under whatever it was put,
+ * since others may not see yet what this session sees of the catalogs.
+ */
 void
 lockfence_cache_drop(const ResourceKey *resource)
 {
-	CacheKey	key;
-	CacheEntry *entry;
+	CacheSet   *set = set_of(resource);
 
-	if (!make_key(&key, resource))
+	if (set == NULL)
 		return;
-	begin_writing(key.set);
-	entry = find_entry(&key);
-	if (entry != NULL)
-		entry->generation = 0;
-	end_writing(key.set);
-}
-
-/*
- * Empty the cache.  Called while invalidations are processed, when nothing may
- * be attached: who has not used the cache yet need not empty it, since those
- * who have will see the same invalidation before they look.
- */
-void
-lockfence_cache_flush(void)
-{
-	if (cache != NULL)
-		pg_atomic_fetch_add_u64(&cache->generation, 1);
+	begin_writing(set);
+	for (int i = 0; i < SET_SIZE; i++)
+	{
+		if (set->entries[i].hash == resource->hash)
+			set->entries[i].token = 0;
+	}
+	end_writing(set);
 }

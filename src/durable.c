@@ -35,8 +35,9 @@ raise_setting(void)
 	is_raised = true;
 }
 
-static void
-at_transaction_event(XactEvent event, void *arg)
+/* How the transaction goes. */
+void
+lockfence_durable_at_xact(XactEvent event)
 {
 	switch (event)
 	{
@@ -54,13 +55,6 @@ at_transaction_event(XactEvent event, void *arg)
 		default:
 			break;
 	}
-}
-
-/* Called once a backend. */
-void
-lockfence_durable_init(void)
-{
-	RegisterXactCallback(at_transaction_event, NULL);
 }
 
 /* This transaction's commit must not be lost. */

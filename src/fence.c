@@ -146,8 +146,8 @@ hold_mark(MarkScan *scan, const FenceCheck *check)
 		lockfence_unlock_shared(scan->resource);
 	if (!held)
 		return START_OVER;
-	if (!by_tuple && !scan->own && lockfence_mark_is_guarded(scan->rel))
-		lockfence_cache_put(scan->resource, check->token, scan->generation);
+	if (!by_tuple && !scan->own)
+		lockfence_cache_put(scan->resource, check->token, scan->witness);
 	remember(check, false, !by_tuple);
 	return ACCEPTED;
 }

@@ -444,26 +444,18 @@ let_go_of_all(void)
 	lockfence_unclaim();
 }
 
-static void
-at_transaction_event(XactEvent event, void *arg)
+/* How the transaction goes. */
+void
+lockfence_hold_at_xact(XactEvent event)
 {
 	if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT)
 		let_go_of_all();
 }
 
 /* An error that a savepoint catches may have ended a claimer's wait. */
-static void
-at_subtransaction_event(SubXactEvent event, SubTransactionId mysubid,
-						SubTransactionId parentsubid, void *arg)
+void
+lockfence_hold_at_subxact(SubXactEvent event)
 {
 	if (event == SUBXACT_EVENT_ABORT_SUB)
 		lockfence_unclaim();
-}
-
-/* Called once a backend. */
-void
-lockfence_hold_init(void)
-{
-	RegisterXactCallback(at_transaction_event, NULL);
-	RegisterSubXactCallback(at_subtransaction_event, NULL);
 }

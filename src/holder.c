@@ -198,8 +198,9 @@ reparent_level(int level)
 	lockfence_reparent_moves(level);
 }
 
-static void
-at_transaction_event(XactEvent event, void *arg)
+/* How the transaction goes. */
+void
+lockfence_holder_at_xact(XactEvent event)
 {
 	switch (event)
 	{
@@ -213,22 +214,14 @@ at_transaction_event(XactEvent event, void *arg)
 	}
 }
 
-static void
-at_subtransaction_event(SubXactEvent event, SubTransactionId mysubid,
-						SubTransactionId parentsubid, void *arg)
+/* How a subtransaction goes. */
+void
+lockfence_holder_at_subxact(SubXactEvent event)
 {
 	if (event == SUBXACT_EVENT_ABORT_SUB)
 		undo_level(GetCurrentTransactionNestLevel());
 	else if (event == SUBXACT_EVENT_COMMIT_SUB)
 		reparent_level(GetCurrentTransactionNestLevel());
-}
-
-/* Called once a backend. */
-void
-lockfence_holder_init(void)
-{
-	RegisterXactCallback(at_transaction_event, NULL);
-	RegisterSubXactCallback(at_subtransaction_event, NULL);
 }
 
 /* The token presented for whatever the writes touch; 0: none. */

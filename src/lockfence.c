@@ -42,13 +42,8 @@ void
 _PG_init(void)
 {
 	define_settings();
-	lockfence_state_init();
+	lockfence_events_init();
 	lockfence_timeline_init();
-	lockfence_relation_init();
-	lockfence_holder_init();
-	lockfence_hold_init();
-	lockfence_durable_init();
-	lockfence_trigarg_init();
 	lockfence_validator_init();
 	lockfence_guarded_init();
 	lockfence_stats_init();

@@ -6,6 +6,7 @@
 #define LOCKFENCE_H
 
 #include "access/htup.h"
+#include "access/xact.h"
 #include "access/xlogdefs.h"
 #include "datatype/timestamp.h"
 #include "executor/tuptable.h"
@@ -119,7 +120,6 @@ extern bool lockfence_state_try_timeline(const RecordedTimeline *recorded,
 										 TimeLineID timeline);
 extern RecordedTimeline lockfence_state_set_timeline(TimeLineID timeline);
 extern void lockfence_state_forget(void);
-extern void lockfence_state_init(void);
 
 /* timeline.c: the gate, shut when the database's history went back */
 extern bool lockfence_gate_is_open;
@@ -144,8 +144,16 @@ extern Relation lockfence_open_relation(const char *name, LOCKMODE mode);
 extern Relation lockfence_open_marks(void);
 extern Oid	lockfence_mark_index(void);
 extern Oid	lockfence_mark_hash(void);
-extern bool lockfence_mark_is_guarded(Relation marks);
-extern void lockfence_relation_init(void);
+
+/* witness.c: what a cached mark is right by, as the versions of four rows */
+typedef struct MarkWitness
+{
+	uint64		writers[4];		/* of each row: its xmin, and its block */
+	uint64		items;			/* in the block, 16 bits each */
+} MarkWitness;
+
+extern uint64 lockfence_witness_changes;
+extern const MarkWitness *lockfence_mark_witness(void);
 
 /* mark.c: the mark of one resource */
 typedef struct MarkScan
@@ -159,7 +167,7 @@ typedef struct MarkScan
 	bool		own;			/* ... of this transaction */
 	bool		of_command;		/* ... of its current command */
 	FenceToken	token;
-	uint64		generation;		/* of the cache, before the read */
+	uint64		witness;		/* of the mark, before the read (cache.c) */
 	TransactionId changing;		/* another transaction changes the mark */
 	FenceToken	pending;		/* ... to this token; 0: removes it */
 } MarkScan;
@@ -187,7 +195,6 @@ extern void lockfence_hint_put(const ResourceKey *resource, ItemPointer tid,
 
 /* durable.c: commits that must not be lost */
 extern void lockfence_commit_durably(void);
-extern void lockfence_durable_init(void);
 
 /* holder.c: what this transaction has presented */
 extern FenceToken lockfence_ambient_token(void);
@@ -199,7 +206,6 @@ extern void lockfence_forget_token(const char *resource);
 extern int	lockfence_held_locks(void);
 extern uint64 lockfence_held_version(void);
 extern bool lockfence_first_bypass(Oid relid);
-extern void lockfence_holder_init(void);
 
 /* A guarded function's token: for the rows that its statement writes to the target. */
 typedef struct CallToken
@@ -266,7 +272,6 @@ extern void lockfence_wait_for_light_holders(const ResourceKey *resource);
 extern List *lockfence_holder_pids(const ResourceKey *resource);
 extern Size lockfence_holds_size(void);
 extern void lockfence_holds_init_memory(void *memory);
-extern void lockfence_hold_init(void);
 
 /* contend.c: the exclusive lock, and waiting for those in the way of an advance */
 extern void lockfence_lock_exclusive(const ResourceKey *resource);
@@ -330,7 +335,6 @@ extern const Fence *lockfence_relation_fence(Relation rel);
 extern FenceCheck lockfence_fence_check(const Fence *fence, Relation rel,
 										const char *resource);
 extern void lockfence_require_trigger(FunctionCallInfo fcinfo);
-extern void lockfence_trigarg_init(void);
 extern void lockfence_refuse_setting(const char *argument, const char *detail);
 
 /* visible.c: what others named, in messages */
@@ -459,16 +463,15 @@ typedef struct CacheLook
 {
 	struct CacheSet *set;
 	uint32		version;		/* of the set */
-	uint64		generation;		/* of the entry */
+	uint64		changes;		/* of what the mark is right by (witness.c) */
 } CacheLook;
 
-extern uint64 lockfence_cache_generation(void);
+extern uint64 lockfence_cache_witness(void);
 extern FenceToken lockfence_cache_find(const ResourceKey *resource, CacheLook *look);
 extern bool lockfence_cache_unchanged(const CacheLook *look);
 extern void lockfence_cache_put(const ResourceKey *resource, FenceToken token,
-								uint64 generation);
+								uint64 witness);
 extern void lockfence_cache_drop(const ResourceKey *resource);
-extern void lockfence_cache_flush(void);
 extern void lockfence_cache_init(void);
 extern Size lockfence_cache_size(void);
 extern void lockfence_cache_init_memory(void *memory);
@@ -537,6 +540,21 @@ extern void lockfence_refusals_init_memory(void *memory);
 extern void lockfence_record_refusal(const FencedWrite *write, const Refusal *refusal);
 extern RefusalTotals lockfence_refusal_totals(void);
 extern void lockfence_forget_refusals(void);
+
+/* events.c: what the server tells, and the rooms that want to know */
+extern void lockfence_events_init(void);
+extern void lockfence_state_at_relcache(Oid relid);
+extern void lockfence_relation_at_relcache(Oid relid);
+extern void lockfence_witness_at_relcache(Oid relid);
+extern void lockfence_trigarg_at_relcache(Oid relid);
+extern void lockfence_witness_at_syscache(int cacheid);
+extern void lockfence_validator_at_syscache(int cacheid);
+extern void lockfence_hold_at_xact(XactEvent event);
+extern void lockfence_holder_at_xact(XactEvent event);
+extern void lockfence_timeline_at_xact(XactEvent event);
+extern void lockfence_durable_at_xact(XactEvent event);
+extern void lockfence_hold_at_subxact(SubXactEvent event);
+extern void lockfence_holder_at_subxact(SubXactEvent event);
 
 #define LOCKFENCE_ERRCODE(n) MAKE_SQLSTATE('L', 'F', '0', '0', n)
 #define ERRCODE_STALE_FENCE_TOKEN		LOCKFENCE_ERRCODE('1')

@@ -294,7 +294,7 @@ lockfence_mark_begin(MarkScan *scan, const ResourceKey *resource)
 {
 	memset(scan, 0, sizeof(*scan));
 	scan->resource = resource;
-	scan->generation = lockfence_cache_generation();
+	scan->witness = lockfence_cache_witness();
 	scan->dirty = palloc(sizeof(SnapshotData));
 	InitDirtySnapshot(*scan->dirty);
 	scan->rel = lockfence_open_marks();

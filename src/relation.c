@@ -15,10 +15,8 @@
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
-#include "commands/trigger.h"
 #include "compat.h"
 #include "lockfence.h"
-#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
@@ -27,27 +25,14 @@ static Oid	mark_index = InvalidOid;
 static Oid	mark_hash = InvalidOid; /* InvalidOid: none of use */
 static uint64 relcache_changes = 0;
 
-/*
- * A relcache entry has changed: if it was ours, look the table up again, and
- * trust no cached mark.
- */
-static void
-forget_mark_relation(Datum arg, Oid relid)
+/* A relcache entry has changed: if it was ours, look the table up again. */
+void
+lockfence_relation_at_relcache(Oid relid)
 {
 	relcache_changes++;
 	if (!OidIsValid(relid) || relid == mark_relid || relid == mark_index ||
 		relid == mark_hash)
-	{
 		mark_relid = mark_index = mark_hash = InvalidOid;
-		lockfence_cache_flush();
-	}
-}
-
-/* Called once a backend. */
-void
-lockfence_relation_init(void)
-{
-	CacheRegisterRelcacheCallback(forget_mark_relation, (Datum) 0);
 }
 
 /* A relation of the extension's own schema, or InvalidOid. */
@@ -205,18 +190,4 @@ lockfence_mark_hash(void)
 {
 	find_mark_relation();
 	return mark_hash;
-}
-
-/* Is the trigger that turns DML on marks into ours sure to fire? */
-bool
-lockfence_mark_is_guarded(Relation marks)
-{
-	TriggerDesc *triggers = marks->trigdesc;
-
-	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)
-	{
-		if (strcmp(triggers->triggers[i].tgname, "~lockfence_mark") == 0)
-			return triggers->triggers[i].tgenabled == TRIGGER_FIRES_ALWAYS;
-	}
-	return false;
 }

@@ -51,33 +51,27 @@
 PG_FUNCTION_INFO_V1(lockfence_state_changed);
 
 static Oid	state_relid = InvalidOid;	/* of what is cached */
+static uint64 changes = 1;		/* of it, as far as this backend has been told */
+static uint64 cached_changes = 0;	/* of which the cache knows; 0: it has nothing */
 static int	cached_epoch = NO_EPOCH;
 static FenceToken cached_minimum = 0;
-static bool is_cached = false;
 
 /* Have the epoch and the minimum read again. */
 void
 lockfence_state_forget(void)
 {
-	is_cached = false;
+	changes++;
 }
 
-/* A relcache entry has changed: set flags, do no more. */
-static void
-forget_relation(Datum arg, Oid relid)
+/* A relcache entry has changed. */
+void
+lockfence_state_at_relcache(Oid relid)
 {
 	if (relid == state_relid || !OidIsValid(relid))
 	{
 		lockfence_state_forget();
 		lockfence_forget_gate();
 	}
-}
-
-/* Called once a backend. */
-void
-lockfence_state_init(void)
-{
-	CacheRegisterRelcacheCallback(forget_relation, (Datum) 0);
 }
 
 /* Open lockfence.state, and note which relation it is. */
@@ -121,17 +115,24 @@ read_state(const char *name, int64 absent)
 	return value;
 }
 
-/* Have the cache say what was committed last. */
+/*
+ * Have the cache say what was committed last.  It counts from the moment in which
+ * all of it has been read, so that an error in between leaves it as it was, and
+ * not if a message came meanwhile.
+ */
 static void
 fill_cache(void)
 {
 	AcceptInvalidationMessages();
-	while (!is_cached)
+	while (cached_changes != changes)
 	{
-		/* set first: a message that comes during the read must clear it again */
-		is_cached = true;
-		cached_epoch = (int) read_state("epoch", NO_EPOCH);
-		cached_minimum = read_state("minimum", 0);
+		uint64		before = changes;
+		int			epoch = (int) read_state("epoch", NO_EPOCH);
+		FenceToken	minimum = read_state("minimum", 0);
+
+		cached_epoch = epoch;
+		cached_minimum = minimum;
+		cached_changes = before;
 	}
 }
 
@@ -217,17 +218,15 @@ form_timeline(Relation rel, TimeLineID timeline)
 
 /* Lock the row that was read, if that takes no waiting and it is the last. */
 static bool
-lock_timeline(Relation rel, const RecordedTimeline *recorded)
+lock_timeline(Relation rel, const RecordedTimeline *recorded, Snapshot snapshot)
 {
 	TupleTableSlot *slot = table_slot_create(rel, NULL);
-	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	ItemPointerData tid = recorded->tid;
 	TM_FailureData failure;
 	TM_Result	result;
 
 	result = table_tuple_lock(rel, &tid, snapshot, slot, GetCurrentCommandId(true),
 							  LockTupleExclusive, LockWaitSkip, 0, &failure);
-	UnregisterSnapshot(snapshot);
 	ExecDropSingleTupleTableSlot(slot);
 	return result == TM_Ok;
 }
@@ -236,11 +235,15 @@ lock_timeline(Relation rel, const RecordedTimeline *recorded)
  * Record the timeline in place of what was read, if nobody else is at it or
  * has been since: this must neither wait nor fail.  A row of another cluster
  * becomes this one's.
+ *
+ * At a commit no snapshot is left, and a row that is written needs one: what it
+ * replaces may be stored out of line.
  */
 bool
 lockfence_state_try_timeline(const RecordedTimeline *recorded, TimeLineID timeline)
 {
 	Relation	rel;
+	Snapshot	snapshot;
 	bool		locked;
 
 	if (!ConditionalLockRelationOid(state_relid, RowExclusiveLock))
@@ -248,13 +251,15 @@ lockfence_state_try_timeline(const RecordedTimeline *recorded, TimeLineID timeli
 	rel = try_table_open(state_relid, NoLock);
 	if (rel == NULL)
 		return false;
-	locked = lock_timeline(rel, recorded);
+	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	locked = lock_timeline(rel, recorded, snapshot);
 	if (locked)
 	{
 		ItemPointerData tid = recorded->tid;
 
 		CatalogTupleUpdate(rel, &tid, form_timeline(rel, timeline));
 	}
+	UnregisterSnapshot(snapshot);
 	table_close(rel, NoLock);
 	return locked;
 }

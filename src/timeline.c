@@ -107,6 +107,7 @@ static bool setting_is_hidden = false;
 
 bool		lockfence_gate_is_open = false;
 static bool open_for_good = false;	/* beyond this transaction */
+static uint64 times_forgotten = 0;
 static bool record_due = false; /* at the end of this transaction */
 static bool has_warned = false;
 
@@ -242,11 +243,18 @@ report_change(const Gate *gate)
 			 errhint("Unless no acknowledged commit was lost, raise the lock service's epoch and call lockfence.set_epoch(), or call lockfence.reopen(floor, reason).")));
 }
 
-/* Read the gate, and open it where all is well; returns whether it is shut. */
+/*
+ * Read the gate, and open it where all is well; returns whether it is shut.  What
+ * was read while the record changed counts for this look alone.
+ */
 static bool
 look_at_gate(Gate *gate)
 {
+	uint64		before = times_forgotten;
+
 	*gate = read_gate();
+	if (times_forgotten != before)
+		return is_sealed(gate);
 	if (gate->event == EVENT_UNRECORDED)
 		lockfence_gate_is_open = open_for_good = true;
 	else if (gate->event == EVENT_NONE)
@@ -293,6 +301,7 @@ void
 lockfence_forget_gate(void)
 {
 	lockfence_gate_is_open = open_for_good = false;
+	times_forgotten++;
 }
 
 /* Write a row of lockfence.admin_log, as its owner. */
@@ -341,8 +350,9 @@ record_change(void)
 			 errdetail("%s", describe_change(&gate))));
 }
 
-static void
-at_transaction_event(XactEvent event, void *arg)
+/* How the transaction goes. */
+void
+lockfence_timeline_at_xact(XactEvent event)
 {
 	switch (event)
 	{
@@ -382,7 +392,6 @@ lockfence_timeline_init(void)
 							 NULL, assign_policy, NULL);
 	/* a client has put its own in place of the server's, see validator.c */
 	setting_is_hidden = was_set && times_assigned == 1;
-	RegisterXactCallback(at_transaction_event, NULL);
 }
 
 /* The state of the gate in a word. */

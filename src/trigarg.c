@@ -8,8 +8,8 @@
  * number theirs differently.  What cannot be resolved is an error: a fence that
  * does not know its resource lets no write pass.
  *
- * Parsed fences are cached a backend, by trigger.  An invalidation only sets
- * a flag; a stale fence is parsed again at its next use.  Before the next one
+ * Parsed fences are cached a backend, by trigger.  An invalidation is only
+ * counted; a stale fence is parsed again at its next use.  Before the next one
  * is parsed, all that are stale are dropped, since the trigger of a fence may be
  * gone for good.  They are handed to the transaction's memory, as a guard
  * further up may still use them.
@@ -26,7 +26,6 @@
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
-#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
@@ -38,7 +37,9 @@ typedef struct CachedFence
 {
 	Oid			trigger;		/* hash key */
 	Oid			relid;
-	bool		stale;
+	uint64		changes;		/* of the relation, as far as this backend has
+								 * been told */
+	uint64		parsed_changes; /* of which the fence knows; 0: not parsed */
 	MemoryContext context;		/* holds the fence */
 	Fence	   *fence;
 } CachedFence;
@@ -58,9 +59,9 @@ static uint64 generation = 1;	/* changes when any cached fence turns stale */
 static uint64 swept = 1;		/* the generation up to which they are dropped */
 static LastFence last_fence;
 
-/* A relcache entry has changed: flag the fences of that relation. */
-static void
-flag_stale(Datum arg, Oid relid)
+/* A relcache entry has changed: the fences of that relation are stale. */
+void
+lockfence_trigarg_at_relcache(Oid relid)
 {
 	HASH_SEQ_STATUS status;
 	CachedFence *cached;
@@ -72,17 +73,10 @@ flag_stale(Datum arg, Oid relid)
 	{
 		if (relid == cached->relid || !OidIsValid(relid))
 		{
-			cached->stale = true;
+			cached->changes++;
 			generation++;
 		}
 	}
-}
-
-/* Called once a backend. */
-void
-lockfence_trigarg_init(void)
-{
-	CacheRegisterRelcacheCallback(flag_stale, (Datum) 0);
 }
 
 /* The error for an argument that says nothing valid. */
@@ -225,6 +219,12 @@ release_fence(CachedFence *cached)
 	cached->fence = NULL;
 }
 
+static bool
+is_stale(const CachedFence *cached)
+{
+	return cached->parsed_changes != cached->changes;
+}
+
 /* Drop every stale fence. */
 static void
 drop_stale_fences(void)
@@ -234,21 +234,25 @@ drop_stale_fences(void)
 
 	if (swept == generation)
 		return;
-	swept = generation;
 	hash_seq_init(&status, fences);
 	while ((cached = hash_seq_search(&status)) != NULL)
 	{
-		if (!cached->stale)
+		if (!is_stale(cached))
 			continue;
 		release_fence(cached);
 		(void) hash_search(fences, &cached->trigger, HASH_REMOVE, NULL);
 	}
+	swept = generation;
 }
 
-/* Make or renew the cache entry of a trigger. */
+/*
+ * Make or renew the cache entry of a trigger.  It counts from the moment in which
+ * all has been parsed, and as of the moment in which that began.
+ */
 static void
 load_fence(CachedFence *cached, Relation rel, const Trigger *trigger)
 {
+	uint64		before = cached->changes;
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "lockfence fence",
 												  ALLOCSET_SMALL_SIZES);
@@ -260,28 +264,15 @@ load_fence(CachedFence *cached, Relation rel, const Trigger *trigger)
 	release_fence(cached);
 	cached->context = context;
 	cached->fence = fence;
-	cached->relid = RelationGetRelid(rel);
+	cached->parsed_changes = before;
 }
 
 /* Parse the trigger's arguments until no invalidation comes in between. */
 static void
 refresh_fence(CachedFence *cached, Relation rel, Trigger trigger)
 {
-	while (cached->stale)
-	{
-		/* cleared first: a message that comes during the load sets it again */
-		cached->stale = false;
-		PG_TRY();
-		{
-			load_fence(cached, rel, &trigger);
-		}
-		PG_CATCH();
-		{
-			cached->stale = true;
-			PG_RE_THROW();
-		}
-		PG_END_TRY();
-	}
+	while (is_stale(cached))
+		load_fence(cached, rel, &trigger);
 }
 
 /* The fence that a trigger of the relation declares. */
@@ -298,14 +289,15 @@ cached_fence(Relation rel, const Trigger *trigger)
 		fences = hash_create("lockfence fences", 64, &ctl, HASH_ELEM | HASH_BLOBS);
 	}
 	cached = hash_search(fences, &trigger->tgoid, HASH_FIND, NULL);
-	if (cached != NULL && !cached->stale)
+	if (cached != NULL && !is_stale(cached))
 		return cached->fence;
 	drop_stale_fences();
 	cached = hash_search(fences, &trigger->tgoid, HASH_ENTER, &found);
 	if (!found)
 	{
 		cached->relid = RelationGetRelid(rel);
-		cached->stale = true;
+		cached->changes = 1;
+		cached->parsed_changes = 0;
 		cached->context = NULL;
 		cached->fence = NULL;
 	}

@@ -15,7 +15,7 @@
  *
  * The default is named by a setting and looked up in pg_catalog alone, so that
  * nobody's search_path leads to another function.  What was found is kept until
- * the catalogs or the setting change; an invalidation only clears a flag.
+ * the catalogs or the setting change, which is only counted.
  */
 #include "postgres.h"
 
@@ -28,7 +28,6 @@
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
-#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/resowner.h"
 #include "utils/syscache.h"
@@ -40,15 +39,17 @@ static int	times_assigned = 0;
 static bool default_is_hidden = false;
 
 static Oid	default_oid = InvalidOid;
-static bool default_is_known = false;
+static uint64 changes = 1;		/* of what it may follow from */
+static uint64 known_changes = 0;	/* as of which it is known; 0: it is not */
 
 /* The relation on whose behalf a validator runs. */
 static Relation asking_rel = NULL;
 
-static void
-forget_default(Datum arg, int cacheid, uint32 hashvalue)
+/* A function, a type or a schema has changed, or what is of no interest here. */
+void
+lockfence_validator_at_syscache(int cacheid)
 {
-	default_is_known = false;
+	changes++;
 }
 
 static void
@@ -56,7 +57,7 @@ assign_default(const char *value, void *extra)
 {
 	times_assigned++;
 	default_is_hidden = false;
-	default_is_known = false;
+	changes++;
 }
 
 /*
@@ -79,9 +80,6 @@ lockfence_validator_init(void)
 							   &default_validator, "", PGC_SUSET, 0,
 							   NULL, assign_default, NULL);
 	default_is_hidden = was_set && times_assigned == 1;
-	CacheRegisterSyscacheCallback(PROCOID, forget_default, (Datum) 0);
-	CacheRegisterSyscacheCallback(TYPEOID, forget_default, (Datum) 0);
-	CacheRegisterSyscacheCallback(NAMESPACEOID, forget_default, (Datum) 0);
 }
 
 static bool
@@ -161,6 +159,27 @@ is_of_setting(int sqlstate)
 		category == ERRCODE_INVALID_SCHEMA_NAME;
 }
 
+/* The same, where what the setting says may be no signature at all. */
+static Oid
+try_look_up_default(void)
+{
+	Oid			found = InvalidOid;
+
+	PG_TRY();
+	{
+		found = look_up_default();
+	}
+	PG_CATCH();
+	{
+		if (!is_of_setting(geterrcode()))
+			PG_RE_THROW();
+		FlushErrorState();
+		refuse_default(psprintf("There is no function \"%s\".", lockfence_visible(default_validator)));
+	}
+	PG_END_TRY();
+	return found;
+}
+
 /*
  * The default validator; an error where there is none that could be asked, which
  * is to be caught by a subtransaction's end.
@@ -170,28 +189,18 @@ find_default(void)
 {
 	if (default_is_hidden)
 		refuse_default("The session came with a lockfence.validator that it may not set, in place of the server's.");
-	while (!default_is_known)
+	while (known_changes != changes)
 	{
-		/* set first: a message that comes during the look-up must clear it again */
-		default_is_known = true;
-		PG_TRY();
-		{
-			default_oid = look_up_default();
-			if (!OidIsValid(default_oid))
-				refuse_default(psprintf("There is no function \"%s\".", lockfence_visible(default_validator)));
-			if (!is_fit(default_oid))
-				refuse_default(psprintf("Function \"%s\" is not one of a resource and a token that returns boolean.",
-										lockfence_visible(default_validator)));
-		}
-		PG_CATCH();
-		{
-			default_is_known = false;
-			if (!is_of_setting(geterrcode()))
-				PG_RE_THROW();
-			FlushErrorState();
+		uint64		before = changes;
+		Oid			found = try_look_up_default();
+
+		if (!OidIsValid(found))
 			refuse_default(psprintf("There is no function \"%s\".", lockfence_visible(default_validator)));
-		}
-		PG_END_TRY();
+		if (!is_fit(found))
+			refuse_default(psprintf("Function \"%s\" is not one of a resource and a token that returns boolean.",
+									lockfence_visible(default_validator)));
+		default_oid = found;
+		known_changes = before;
 	}
 	return default_oid;
 }
@@ -275,8 +284,15 @@ lockfence_ask_validator(const FenceCheck *check)
 	bool		valid = false;
 
 	asking_rel = check->write.rel;
-	error = try_validator(check, &validator, &valid);
-	asking_rel = before;
+	PG_TRY();
+	{
+		error = try_validator(check, &validator, &valid);
+	}
+	PG_FINALLY();
+	{
+		asking_rel = before;
+	}
+	PG_END_TRY();
 	if (error != NULL)
 	{
 		lockfence_count(check->write.rel, LOCKFENCE_VALIDATOR_FAILURES);

@@ -60,13 +60,15 @@ static void
 find_breaker(void)
 {
 	static LockfenceBreaker own;
+	LockfenceBreaker *shared;
 
 	if (breaker != NULL)
 		return;
 	SpinLockInit(&own.mutex);
 	ConditionVariableInit(&own.freed);
-	breaker = lockfence_loan()->breaker ? lockfence_loan()->breaker : &own;
+	shared = lockfence_loan()->breaker;
 	before_shmem_exit(leave_at_exit, (Datum) 0);
+	breaker = shared ? shared : &own;
 }
 
 /* Take a slot that is free. */

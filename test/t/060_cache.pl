@@ -1,0 +1,106 @@
+# A mark in the shared cache outlives the sessions that put it there.  Whoever has gone around the fence's own
+# writes since then may have used nothing of lockfence, and those who did may be gone or idle: the old mark is
+# not believed all the same.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use FenceTest;
+use Test::More;
+
+my $node = fenced_node('cache', "shared_preload_libraries = 'lockfence'");
+my $number = 0;
+
+# Has the mark of a new resource cached by a session that goes; returns the call that presents it.
+sub cached
+{
+	my $present = sprintf q{SELECT lockfence.present('lock %d', 50)}, ++$number;
+
+	$node->safe_psql('postgres', $present) for 1 .. 2;
+	return $present;
+}
+
+# How many looks into the marks' indexes it takes a new session to present a token.
+sub looks
+{
+	my ($present) = @_;
+
+	return $node->safe_psql('postgres', qq{
+		BEGIN;
+		DO \$\$ BEGIN @{[ $present =~ s/SELECT/PERFORM/r ]}; END \$\$;
+		SELECT sum(pg_stat_get_xact_numscans(indexrelid)) FROM pg_index
+		WHERE indrelid = 'lockfence.mark'::regclass;
+		COMMIT});
+}
+
+# Writes the last resource's mark.
+sub write_mark
+{
+	my ($setting) = @_;
+	my $update = "UPDATE lockfence.mark SET token = 60 WHERE resource = 'lock $number'";
+
+	$node->safe_psql('postgres', join('; ', $setting // (), $update));
+	mark_is($node, 'postgres', "lock $number", '60', 'the mark was written');
+	return;
+}
+
+my $disable = 'ALTER TABLE lockfence.mark DISABLE TRIGGER "~lockfence_mark"';
+my $enable = 'ALTER TABLE lockfence.mark ENABLE ALWAYS TRIGGER "~lockfence_mark"';
+my $function = $node->safe_psql('postgres', q{SELECT pg_get_functiondef('lockfence.guard_mark'::regproc)});
+my $has_triggers = q{UPDATE pg_class SET relhastriggers = %s WHERE oid = 'lockfence.mark'::regclass};
+my $columns = q{UPDATE pg_trigger SET tgattr = '%s' WHERE tgname = '~lockfence_mark';
+	UPDATE pg_class SET relhastriggers = true WHERE oid = 'lockfence.mark'::regclass};
+
+is(looks(cached()), '0', 'a session that has seen no mark yet reads none to accept an equal token');
+
+# Ways behind the fence's back, by sessions that call nothing of lockfence: what opens it, what closes it again,
+# and what the write itself needs.
+foreach (
+	[ 'a trigger disabled', $disable, $enable ],
+	[ 'a trigger that does not fire for replicas', $enable =~ s/ALWAYS //r, $enable,
+		'SET session_replication_role = replica' ],
+	[ 'all triggers disabled', 'ALTER TABLE lockfence.mark DISABLE TRIGGER ALL',
+		$enable . q{; ALTER TABLE lockfence.mark ENABLE ALWAYS TRIGGER "~lockfence_marks"} ],
+	[ 'a trigger of another column', sprintf($columns, '3'), sprintf($columns, '') ],
+	[ 'a table that is said to have no triggers', sprintf($has_triggers, 'false'), sprintf($has_triggers, 'true') ],
+	[ 'another function',
+		q{CREATE OR REPLACE FUNCTION lockfence.guard_mark() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END'},
+		$function ])
+{
+	my ($name, $open, $close, $setting) = @$_;
+	my $present = cached();
+	my $idle = session($node, 'postgres');
+
+	ask($idle, $present);
+	$node->safe_psql('postgres', $open);
+	write_mark($setting);
+	$node->safe_psql('postgres', $close);
+	refused_ok($node, 'postgres', $present, 'LF001', "$name: stale to a new session");
+	like(ask($idle, $present), qr/ERROR:  LF001:/, "$name: stale to a session that was idle");
+	$idle->{psql}->quit;
+	is(looks(cached()), '0', "$name: put right, marks are cached again");
+}
+
+my $present = cached();
+$node->safe_psql('postgres', "BEGIN; $disable; UPDATE lockfence.mark SET token = 60 WHERE resource = 'lock $number'; $enable; COMMIT");
+refused_ok($node, 'postgres', $present, 'LF001', 'all in one transaction');
+
+$present = cached();
+$node->safe_psql('postgres', 'ALTER TABLE lockfence.mark ALTER token TYPE lockfence.fence_token USING token + 10');
+refused_ok($node, 'postgres', $present, 'LF001', 'a rewrite of the table, which fires no trigger');
+
+$present = cached();
+$node->safe_psql('postgres', $disable);
+cmp_ok(looks($present), '>', 0, 'no mark is taken from the cache while the trigger is off');
+write_mark();
+refused_ok($node, 'postgres', $present, 'LF001', 'nor put there');
+$node->safe_psql('postgres', $enable);
+
+$present = cached();
+$node->safe_psql('postgres', $_)
+  for 'VACUUM ANALYZE lockfence.mark', 'ALTER DATABASE postgres SET work_mem = 1024';
+looks($present);
+is(looks($present), '0', 'marks are cached after a vacuum, and after a change of the database');
+
+done_testing();
