@@ -167,11 +167,11 @@ copy_tree() {
 	export SRC
 }
 
-# build_extension [MAKE-ARGUMENT...]: builds $SRC and installs it into the private server.
+# build_extension [MAKE-ARGUMENT...]: builds $SRC and installs it into the private server; without bitcode, which doubles the time.
 build_extension() {
 	local werror=() targets=(all install ${WITH_VALIDATE:+validate install-validate})
 	[ "${CI-}" != true ] || werror=(COPT=-Werror)
-	as_user make -s -k -j2 -C "$SRC" PG_CONFIG="$PG_CONFIG" DESTDIR="$WORK/server" "${werror[@]}" "$@" "${targets[@]}" >"$WORK/build.log" 2>&1 ||
+	as_user make -s -k -j2 -C "$SRC" with_llvm=no PG_CONFIG="$PG_CONFIG" DESTDIR="$WORK/server" "${werror[@]}" "$@" "${targets[@]}" >"$WORK/build.log" 2>&1 ||
 		{ cat "$WORK/build.log" >&2; die 'the extension does not build'; }
 	grep -B1 -A4 'warning:' "$WORK/build.log" >&2 || true
 }
