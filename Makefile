@@ -17,8 +17,8 @@ DATA = $(filter-out sql/lockfence_validate--%,$(patsubst $(HERE)%,%,$(wildcard $
 DATA_built = lockfence--$(EXTVERSION).sql $(patsubst $(HERE)sql/%.in,%.sql,$(wildcard $(HERE)sql/lockfence--*.in))
 EXTRA_CLEAN = output_regress
 OBJS = $(patsubst %,src/%.o, \
-	lockfence events token state timeline relation mark witness damage hint durable holder move streak fence hold contend preempt \
-	visible shown guard rowmark trigarg template guarded jsonvalue refuse admin rows stats refusals shmem cache \
+	lockfence events token state timeline relation intact mark witness damage hint durable holder move streak fence hold contend preempt \
+	visible shown guard rowmark trigarg template guarded jsonvalue ddl refuse admin rows stats refusals shmem cache \
 	validator lend) $(MORE_OBJS)
 
 # Sessions that share memory must agree on all that it means, which may change with any line of the sources.

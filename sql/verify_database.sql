@@ -45,11 +45,14 @@ AS $$
 		SELECT string_agg(format('%s %s', attname, format_type(atttypid, atttypmod)), ', ' ORDER BY attnum)
 		FROM pg_attribute WHERE attrelid = c.oid AND attnum BETWEEN 1 AND n.number)
 	UNION ALL
-	SELECT c.oid, 'warning', 'mark_columns',
-		format('%s has a column "%s" that the fence does not know and leaves null.', c.oid::regclass, a.attname),
+	SELECT c.oid, CASE WHEN f.is_harmless THEN 'warning' ELSE 'error' END, 'mark_columns',
+		format('%s has a column "%s" that the fence does not know and %s.', c.oid::regclass,
+			lockfence._visible(a.attname), CASE WHEN f.is_harmless THEN 'leaves null'
+				ELSE 'cannot leave null: no mark is raised' END),
 		NULL, 'Drop the column, if what it holds is needed no more.'
 	FROM (VALUES ('mark', 3), ('state', 2)) AS n (name, number)
 		CROSS JOIN LATERAL lockfence._own_class(n.name) c JOIN pg_attribute a ON a.attrelid = c.oid
+		JOIN lockfence._foreign_things() f ON f.target = c.oid AND f.kind = 'column' AND f.name = a.attname
 	WHERE a.attnum > n.number AND NOT a.attisdropped
 $$;
 COMMENT ON FUNCTION lockfence._verify_mark_storage() IS
@@ -159,6 +162,58 @@ AS $$
 $$;
 COMMENT ON FUNCTION lockfence._verify_mark_guards() IS
 'findings of verify(): the triggers of the tables of marks';
+
+-- What has a finding of its own is left to that, and a constraint that has an index to the index.
+CREATE FUNCTION lockfence._verify_foreign_things()
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH thing AS (
+		SELECT f.*, k.code, c.contype, c.conrelid, lockfence._identifier(f.name) AS identifier
+		FROM lockfence._foreign_things() f
+			JOIN (VALUES
+				('trigger', 'mark_foreign_trigger'), ('rule', 'mark_foreign_rule'), ('index', 'mark_foreign_index'),
+				('constraint', 'mark_foreign_constraint'), ('access method', 'mark_access_method'),
+				('a place among the partitions of another table', 'mark_inheritance'),
+				('a table that it inherits from', 'mark_inheritance'),
+				('a table that inherits from it', 'mark_inheritance')
+			) AS k (kind, code) ON k.kind = f.kind
+			LEFT JOIN LATERAL (
+				SELECT * FROM pg_constraint
+				WHERE conname = f.name AND f.target IN (conrelid, confrelid) ORDER BY oid LIMIT 1
+			) AS c ON f.kind IN ('constraint', 'index')
+	), mended AS (
+		SELECT t.*, CASE
+			WHEN t.kind IN ('trigger', 'rule') THEN format('DROP %s %s ON %s;', upper(t.kind), t.identifier, t.target)
+			WHEN t.conrelid = t.target AND t.contype <> 'f'
+				THEN format('ALTER TABLE %s DROP CONSTRAINT %s;', t.target, t.identifier)
+			WHEN t.kind = 'index' THEN format('DROP INDEX lockfence.%s;', t.identifier)
+		END AS remedy
+		FROM thing t
+	)
+	SELECT m.target, CASE WHEN m.is_harmless THEN 'warning' ELSE 'error' END, m.code,
+		format('%s has %s%s, which is not of the extension: %s.', m.target, m.kind,
+			' "' || lockfence._visible(m.name) || '"', CASE
+				WHEN m.is_harmless THEN 'the fence writes past it'
+				ELSE 'what the fence writes could be lost, and so it raises no mark' END),
+		m.remedy, CASE WHEN m.remedy IS NULL THEN 'Undo what gave it that: the extension made it without.' END
+	FROM mended m
+	WHERE (m.name IS NULL OR m.name NOT IN ('mark_pkey', 'mark_hash'))
+		AND (m.kind <> 'constraint' OR m.contype IN ('c', 'f', 't'))
+	UNION ALL
+	SELECT NULL, 'warning', 'ddl_guard',
+		format('Event trigger %s %s: others can put on the tables of marks what loses marks.', n.name,
+			CASE WHEN e.oid IS NULL THEN 'is missing' ELSE 'does not fire always' END),
+		CASE WHEN e.oid IS NOT NULL THEN format('ALTER EVENT TRIGGER %s ENABLE ALWAYS;', n.name) END,
+		CASE WHEN e.oid IS NULL THEN 'Restore a backup, or drop and create the extension, attach the tables again and raise the marks.' END
+	FROM (VALUES ('lockfence_before_ddl'), ('lockfence_after_ddl')) AS n (name)
+		LEFT JOIN pg_event_trigger e ON e.evtname = n.name
+			AND e.evtfoid = 'lockfence.guard_ddl()'::regprocedure
+	WHERE e.oid IS NULL OR e.evtenabled <> 'A'
+$$;
+COMMENT ON FUNCTION lockfence._verify_foreign_things() IS
+'findings of verify(): what others have put on the tables of marks, and whether they could';
 
 CREATE FUNCTION lockfence._verify_mark_privileges()
 RETURNS SETOF lockfence._finding
@@ -388,7 +443,10 @@ LANGUAGE plpgsql STABLE ROWS 2
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-	IF to_regclass('lockfence.state') IS NULL THEN
+	IF to_regclass('lockfence.state') IS NULL OR EXISTS (
+		SELECT FROM lockfence._foreign_things() f
+		WHERE f.target = to_regclass('lockfence.state') AND f.kind IN ('column', 'access method') AND NOT f.is_harmless)
+	THEN
 		RETURN;
 	END IF;
 	RETURN QUERY
@@ -536,6 +594,7 @@ AS $$
 		UNION ALL SELECT 2, v.* FROM lockfence._verify_mark_key() v
 		UNION ALL SELECT 2, v.* FROM lockfence._verify_mark_hash() v
 		UNION ALL SELECT 3, v.* FROM lockfence._verify_mark_guards() v
+		UNION ALL SELECT 3, v.* FROM lockfence._verify_foreign_things() v
 		UNION ALL SELECT 4, v.* FROM lockfence._verify_mark_privileges() v
 		UNION ALL SELECT 5, v.* FROM lockfence._verify_schema() v
 		UNION ALL SELECT 6, v.* FROM lockfence._verify_functions() v

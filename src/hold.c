@@ -365,6 +365,45 @@ lockfence_wait_for_light_holders(const ResourceKey *resource)
 		(void) VirtualXactLock(vxid, true);
 }
 
+/*
+ * Wait for the end of another backend's transaction in this database.  A prepared
+ * one has no backend.
+ */
+static void
+wait_for_neighbour(VirtualTransactionId vxid)
+{
+	PGPROC	   *proc = LOCKFENCE_VXID_HAS_BACKEND(vxid) ? LOCKFENCE_VXID_PROC(vxid) : NULL;
+
+	if (proc != NULL && proc != MyProc && proc->databaseId == MyDatabaseId)
+		(void) VirtualXactLock(vxid, true);
+}
+
+/* Wait for the end of the transactions that hold any resource of this database now. */
+void
+lockfence_wait_for_all_holders(void)
+{
+	int			used = have_holds() ? pg_atomic_read_u32(&holds->used) : 0;
+	LockData   *locks = GetLockStatusData();
+	VirtualTransactionId vxid;
+
+	for (int i = 0; i < locks->nelements; i++)
+	{
+		const LockInstanceData *lock = &locks->locks[i];
+
+		LOCKFENCE_GET_LOCK_VXID(vxid, lock);
+		if (lock->locktag.locktag_type == LOCKTAG_ADVISORY &&
+			lock->locktag.locktag_field4 == RESOURCE_LOCK_CLASS &&
+			(lock->holdMask & LOCKBIT_ON(HOLD_MODE)) != 0)
+			wait_for_neighbour(vxid);
+	}
+	for (int place = 0; place < used; place++)
+	{
+		LOCKFENCE_SET_VXID(vxid, place, holds->places[place].lxid);
+		if (holds->places[place].confirmed > 0)
+			wait_for_neighbour(vxid);
+	}
+}
+
 /* The backend that runs this very transaction, or 0. */
 static int
 vxid_pid(VirtualTransactionId vxid)

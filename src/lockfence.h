@@ -144,6 +144,7 @@ extern Relation lockfence_open_relation(const char *name, LOCKMODE mode);
 extern Relation lockfence_open_marks(void);
 extern Oid	lockfence_mark_index(void);
 extern Oid	lockfence_mark_hash(void);
+extern void lockfence_require_intact_marks(Relation marks);
 
 /* witness.c: what a cached mark is right by, as the versions of four rows */
 typedef struct MarkWitness
@@ -154,6 +155,31 @@ typedef struct MarkWitness
 
 extern uint64 lockfence_witness_changes;
 extern const MarkWitness *lockfence_mark_witness(void);
+
+/* intact.c: are the tables that are written to directly as they were made? */
+typedef enum ThingHarm
+{
+	THING_IS_HARMLESS,
+	THING_SPOILS_WRITES,		/* they would be lost or wrong */
+	THING_SPOILS_READS			/* not even that can be done */
+} ThingHarm;
+
+typedef struct ForeignThing
+{
+	Oid			relid;
+	const char *table;			/* its name, without the schema */
+	const char *kind;
+	const char *name;			/* NULL: there is one of the kind only */
+	ThingHarm	harm;
+} ForeignThing;
+
+extern List *lockfence_foreign_things_of_all(void);
+extern const char *lockfence_own_table(Oid relid);
+extern char *lockfence_thing_text(const ForeignThing *thing);
+extern bool lockfence_is_intact(Relation rel);
+extern void lockfence_require_intact(Relation rel);
+extern void lockfence_require_readable(Relation rel);
+extern struct ResultRelInfo *lockfence_open_indexes(Relation rel);
 
 /* mark.c: the mark of one resource */
 typedef struct MarkScan
@@ -269,6 +295,7 @@ extern void lockfence_claim(const ResourceKey *resource);
 extern void lockfence_unclaim(void);
 extern bool lockfence_is_held_lightly(const ResourceKey *resource);
 extern void lockfence_wait_for_light_holders(const ResourceKey *resource);
+extern void lockfence_wait_for_all_holders(void);
 extern List *lockfence_holder_pids(const ResourceKey *resource);
 extern Size lockfence_holds_size(void);
 extern void lockfence_holds_init_memory(void *memory);

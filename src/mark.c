@@ -455,7 +455,10 @@ lockfence_mark_write(MarkScan *scan, FenceToken token)
 {
 	Relation	rel = table_open(RelationGetRelid(scan->rel), RowExclusiveLock);
 	HeapTuple	tuple = form_mark(scan, token);
+	CatalogIndexState indexes;
 
+	lockfence_require_intact_marks(rel);
+	indexes = lockfence_open_indexes(rel);
 	lockfence_cache_drop(scan->resource);
 	/* a version of this very command could not be updated */
 	if (scan->of_command)
@@ -463,10 +466,11 @@ lockfence_mark_write(MarkScan *scan, FenceToken token)
 	if (scan->found)
 	{
 		make_room(scan, tuple);
-		CatalogTupleUpdate(rel, &scan->version.t_self, tuple);
+		CatalogTupleUpdateWithInfo(rel, &scan->version.t_self, tuple, indexes);
 	}
 	else
-		CatalogTupleInsert(rel, tuple);
+		CatalogTupleInsertWithInfo(rel, tuple, indexes);
+	CatalogCloseIndexes(indexes);
 	/* most often the new version is beside the old one */
 	if (scan->found && ItemPointerGetBlockNumber(&tuple->t_self) ==
 		ItemPointerGetBlockNumber(&scan->version.t_self))
@@ -481,6 +485,7 @@ lockfence_mark_remove(MarkScan *scan)
 {
 	Relation	rel = table_open(RelationGetRelid(scan->rel), RowExclusiveLock);
 
+	lockfence_require_intact_marks(rel);
 	lockfence_cache_drop(scan->resource);
 	if (scan->of_command)
 		CommandCounterIncrement();

@@ -23,6 +23,8 @@
 static Oid	mark_relid = InvalidOid;	/* InvalidOid: look all of them up */
 static Oid	mark_index = InvalidOid;
 static Oid	mark_hash = InvalidOid; /* InvalidOid: none of use */
+static bool mark_is_readable = false;	/* for certain, ... */
+static bool mark_is_intact = false; /* ... and so can be written to */
 static uint64 relcache_changes = 0;
 
 /* A relcache entry has changed: if it was ours, look the table up again. */
@@ -32,7 +34,10 @@ lockfence_relation_at_relcache(Oid relid)
 	relcache_changes++;
 	if (!OidIsValid(relid) || relid == mark_relid || relid == mark_index ||
 		relid == mark_hash)
+	{
 		mark_relid = mark_index = mark_hash = InvalidOid;
+		mark_is_readable = mark_is_intact = false;
+	}
 }
 
 /* A relation of the extension's own schema, or InvalidOid. */
@@ -162,16 +167,37 @@ lockfence_open_relation(const char *name, LOCKMODE mode)
 	return rel;
 }
 
+/* Look the open table over, unless that was done since it has changed last. */
+static void
+look_over(Relation marks, bool *is_good, void (*require) (Relation rel))
+{
+	while (unlikely(!*is_good))
+	{
+		uint64		before = relcache_changes;
+
+		require(marks);
+		*is_good = relcache_changes == before;
+	}
+}
+
 /* Open the table of marks; its lock stays to the end of the transaction. */
 Relation
 lockfence_open_marks(void)
 {
-	Relation	rel;
+	Relation	marks;
 
 	do
-		rel = try_table_open(lockfence_mark_relid(), AccessShareLock);
-	while (rel == NULL);
-	return rel;
+		marks = try_table_open(lockfence_mark_relid(), AccessShareLock);
+	while (marks == NULL);
+	look_over(marks, &mark_is_readable, lockfence_require_readable);
+	return marks;
+}
+
+/* An error unless the fence can write to the table of marks, which is locked for that. */
+void
+lockfence_require_intact_marks(Relation marks)
+{
+	look_over(marks, &mark_is_intact, lockfence_require_intact);
 }
 
 /*

@@ -81,6 +81,7 @@ open_state(LOCKMODE mode)
 	Relation	rel = lockfence_open_relation("state", mode);
 
 	state_relid = RelationGetRelid(rel);
+	lockfence_require_readable(rel);
 	return rel;
 }
 
@@ -252,7 +253,7 @@ lockfence_state_try_timeline(const RecordedTimeline *recorded, TimeLineID timeli
 	if (rel == NULL)
 		return false;
 	snapshot = RegisterSnapshot(GetLatestSnapshot());
-	locked = lock_timeline(rel, recorded, snapshot);
+	locked = lockfence_is_intact(rel) && lock_timeline(rel, recorded, snapshot);
 	if (locked)
 	{
 		ItemPointerData tid = recorded->tid;
@@ -275,6 +276,7 @@ lockfence_state_set_timeline(TimeLineID timeline)
 	RecordedTimeline recorded;
 	Relation	rel = open_state(ShareRowExclusiveLock);
 
+	lockfence_require_intact(rel);
 	recorded = lockfence_state_timeline();
 	if (!recorded.found)
 		CatalogTupleInsert(rel, form_timeline(rel, timeline));

@@ -59,6 +59,7 @@ SELECT lockfence.attach('volatile');
 SELECT lockfence.attach('volatile', 'refused:{id}');
 -- ... unless that is unlogged itself.
 BEGIN;
+ALTER EVENT TRIGGER lockfence_after_ddl DISABLE;
 ALTER TABLE lockfence.mark SET UNLOGGED;
 SELECT lockfence.attach('plain', 'refused:{id}');
 ROLLBACK;

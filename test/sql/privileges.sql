@@ -107,6 +107,8 @@ SET search_path = test_privileges;
 
 -- row-level security on the mark table, even forced, does not blind the fence
 BEGIN;
+ALTER EVENT TRIGGER lockfence_before_ddl DISABLE;
+ALTER EVENT TRIGGER lockfence_after_ddl DISABLE;
 ALTER TABLE lockfence.mark ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY blind ON lockfence.mark USING (false);
 GRANT SELECT ON lockfence.mark TO regress_lf_app;

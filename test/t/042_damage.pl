@@ -70,6 +70,7 @@ foreach my $flag ('indisvalid', 'indisready')
 }
 
 $node->safe_psql('postgres', 'ALTER TABLE lockfence.mark DROP CONSTRAINT mark_pkey');
+$node->safe_psql('postgres', 'ALTER EVENT TRIGGER lockfence_after_ddl DISABLE');
 refused_for_damage('42P01', 'no index');
 $node->safe_psql('postgres', 'CREATE UNIQUE INDEX mark_pkey ON lockfence.mark (resource) WHERE token > 100');
 refused_for_damage('55000', 'partial index');
@@ -80,6 +81,7 @@ refused_for_damage('55000', 'index of another table');
 $node->safe_psql('postgres', q{
 	DROP INDEX lockfence.mark_pkey; ALTER TABLE lockfence.mark ADD CONSTRAINT mark_pkey PRIMARY KEY (resource)});
 works('primary key made again');
+$node->safe_psql('postgres', 'ALTER EVENT TRIGGER lockfence_after_ddl ENABLE ALWAYS');
 
 # REINDEX CONCURRENTLY that is interrupted leaves an index behind that nobody needs.
 my $writer = session($node, 'postgres');
