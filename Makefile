@@ -19,7 +19,8 @@ EXTRA_CLEAN = output_regress
 OBJS = $(patsubst %,src/%.o, \
 	lockfence events token state timeline relation intact mark witness damage hint durable holder move streak fence hold contend preempt \
 	visible shown guard rowmark trigarg template guarded jsonvalue ddl refuse admin rows stats refusals shmem cache \
-	validator lend) $(MORE_OBJS)
+	validator lend \
+	ended) $(MORE_OBJS)
 
 # Sessions that share memory must agree on all that it means, which may change with any line of the sources.
 SOURCES := $(sort $(wildcard $(HERE)src/*.[ch]))

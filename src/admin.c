@@ -39,7 +39,7 @@ lock_mark(MarkScan *scan, const ResourceKey *resource)
 			return;
 		lockfence_mark_end(scan);
 		lockfence_unlock_exclusive(resource);
-		lockfence_wait_for_change(scan->changing, scan->pending, NULL);
+		lockfence_wait_for_end(scan->changing, resource);
 	}
 }
 

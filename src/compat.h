@@ -142,6 +142,7 @@ lockfence_prune_page(Relation rel, Buffer buffer)
 #define LOCKFENCE_SET_VXID(vxid, place, lxid) \
 	((vxid).procNumber = (place), (vxid).localTransactionId = (lxid))
 #define LOCKFENCE_GET_LOCK_VXID(to, lock) ((to) = (lock)->vxid)
+#define LOCKFENCE_VXID_PLACE(vxid) ((vxid).procNumber)
 #define LOCKFENCE_MY_PLACE MyProcNumber
 #else
 #define LOCKFENCE_VXID_HAS_BACKEND(vxid) ((vxid).backendId != InvalidBackendId)
@@ -151,6 +152,7 @@ lockfence_prune_page(Relation rel, Buffer buffer)
 	((vxid).backendId = (place) + 1, (vxid).localTransactionId = (lxid))
 #define LOCKFENCE_GET_LOCK_VXID(to, lock) \
 	((to).backendId = (lock)->backend, (to).localTransactionId = (lock)->lxid)
+#define LOCKFENCE_VXID_PLACE(vxid) ((vxid).backendId - 1)
 #define LOCKFENCE_MY_PLACE (MyBackendId - 1)
 #endif
 

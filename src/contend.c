@@ -62,8 +62,8 @@ lockfence_try_lock_exclusive(const ResourceKey *resource)
 }
 
 /* The same; waits for all who hold it. */
-void
-lockfence_lock_exclusive(const ResourceKey *resource)
+static void
+lock_exclusive(const ResourceKey *resource)
 {
 	LOCKTAG		tag = lockfence_resource_tag(resource);
 
@@ -244,7 +244,7 @@ wait_for(const ResourceKey *resource, TransactionId xid, WaitReport *report, boo
 	PG_TRY();
 	{
 		if (resource != NULL)
-			lockfence_lock_exclusive(resource);
+			lock_exclusive(resource);
 		else
 			XactLockTableWait(xid, NULL, NULL, XLTW_None);
 	}
@@ -254,6 +254,18 @@ wait_for(const ResourceKey *resource, TransactionId xid, WaitReport *report, boo
 	}
 	PG_END_TRY();
 	error_context_stack = callback.previous;
+}
+
+/* Lock the resource to change its mark by hand; waits for all who hold it. */
+void
+lockfence_lock_exclusive(const ResourceKey *resource)
+{
+	WaitReport	report = {.resource = resource->name};
+
+	if (lockfence_try_lock_exclusive(resource))
+		return;
+	report.gid = prepared_holder(resource);
+	wait_for(resource, InvalidTransactionId, &report, false);
 }
 
 /*
@@ -296,14 +308,21 @@ xid_pid(TransactionId xid)
 
 /* Wait for the end of a transaction that holds the resource by its xid. */
 static void
-wait_for_xid(TransactionId xid, const FenceCheck *check, bool outdated)
+wait_for_xid(TransactionId xid, const char *resource, bool outdated)
 {
-	WaitReport	report = {.resource = check->write.resource};
+	WaitReport	report = {.resource = resource};
 
 	report.gid = prepared_transaction(SubTransGetTopmostTransaction(xid));
 	if (outdated)
 		warn_of_prepared(&report);
 	wait_for(NULL, xid, &report, outdated);
+}
+
+/* Just wait for the end of a transaction that is changing the mark. */
+void
+lockfence_wait_for_end(TransactionId xid, const ResourceKey *resource)
+{
+	wait_for_xid(xid, resource->name, false);
 }
 
 /* Preempt an outdated holder, or end it where it would make a deadlock. */
@@ -338,7 +357,7 @@ lockfence_settle_lockers(List *lockers, const FenceCheck *check)
 		TransactionId xid = (TransactionId) lfirst_oid(cell);
 
 		settle_outdated(xid, check);
-		wait_for_xid(xid, check, true);
+		wait_for_xid(xid, check->write.resource, true);
 	}
 }
 
@@ -362,23 +381,17 @@ give_way(TransactionId xid, const FenceCheck *check)
 
 /*
  * Wait for the end of a transaction that is changing the mark to the pending
- * token, or removing it (0).  Only a lower token makes it an outdated holder,
- * and only to a check; NULL: just wait.
+ * token, or removing it (0).  Only a lower token makes it an outdated holder.
  */
 void
 lockfence_wait_for_change(TransactionId xid, FenceToken pending,
 						  const FenceCheck *check)
 {
-	bool		outdated = check != NULL && pending != 0 && pending < check->token;
+	bool		outdated = pending != 0 && pending < check->token;
 
-	if (check == NULL)
-	{
-		XactLockTableWait(xid, NULL, NULL, XLTW_None);
-		return;
-	}
 	if (outdated)
 		settle_outdated(xid, check);
 	else if (pending > check->token)
 		give_way(xid, check);
-	wait_for_xid(xid, check, outdated);
+	wait_for_xid(xid, check->write.resource, outdated);
 }

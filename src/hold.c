@@ -195,6 +195,28 @@ hold_lightly(const ResourceKey *resource, int limit)
 	return true;
 }
 
+/* Say what was waited for, in the error that ends the wait. */
+static void
+report_wait(void *arg)
+{
+	errcontext("while waiting for an advance of the mark of resource \"%s\"",
+			   lockfence_visible(((const ResourceKey *) arg)->name));
+}
+
+static void
+acquire_lock(const LOCKTAG *tag, const ResourceKey *resource)
+{
+	ErrorContextCallback callback = {
+		.previous = error_context_stack,
+		.callback = report_wait,
+		.arg = (void *) resource
+	};
+
+	error_context_stack = &callback;
+	(void) LockAcquire(tag, HOLD_MODE, false, false);
+	error_context_stack = callback.previous;
+}
+
 /*
  * Take or let go of the lock in hold mode.  It must live as long as the memo
  * that relies on it, so it belongs to the current subtransaction, not to the
@@ -209,7 +231,7 @@ change_lock(const ResourceKey *resource, bool acquire)
 
 	CurrentResourceOwner = CurTransactionResourceOwner;
 	if (acquire)
-		(void) LockAcquire(&tag, HOLD_MODE, false, false);
+		acquire_lock(&tag, resource);
 	else
 		(void) LockRelease(&tag, HOLD_MODE, false);
 	CurrentResourceOwner = portal;

@@ -308,11 +308,18 @@ extern void lockfence_unlock_exclusive(const ResourceKey *resource);
 extern void lockfence_settle_lockers(List *lockers, const FenceCheck *check);
 extern void lockfence_wait_for_change(TransactionId xid, FenceToken pending,
 									  const FenceCheck *check);
+extern void lockfence_wait_for_end(TransactionId xid, const ResourceKey *resource);
 
 /* preempt.c: ending outdated holders */
 extern bool lockfence_preempt_holders(List *pids, bool again, const FenceCheck *check);
 extern bool lockfence_break_deadlocks(List *pids, const FenceCheck *check);
 extern bool lockfence_waits_for_me(int pid);
+
+/* ended.c: why a transaction was ended */
+extern void lockfence_note_end(int pid, const FenceCheck *check);
+extern void lockfence_explain_end(ErrorData *edata);
+extern Size lockfence_ended_size(void);
+extern void lockfence_ended_init_memory(void *memory);
 
 /*
  * trigarg.c: a fence as its trigger's arguments declare it
@@ -470,7 +477,8 @@ typedef enum LockfencePiece
 	LOCKFENCE_SHARED_REFUSALS,
 	LOCKFENCE_SHARED_HOLDS,
 	LOCKFENCE_SHARED_CACHE,
-	LOCKFENCE_SHARED_BREAKER
+	LOCKFENCE_SHARED_BREAKER,
+	LOCKFENCE_SHARED_ENDED
 } LockfencePiece;
 
 extern Size lockfence_layout_size(void);
@@ -479,6 +487,7 @@ extern GucContext lockfence_size_context(void);
 extern bool lockfence_settle_size(int *newval, int preset);
 extern void *lockfence_shared_memory(LockfencePiece piece);
 extern void *lockfence_look_at_memory(LockfencePiece piece);
+extern bool lockfence_memory_is_attached(void);
 extern void lockfence_shmem_init(void);
 
 /* lend.c: what lockfence_validate borrows */

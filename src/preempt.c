@@ -104,6 +104,7 @@ end_holder(int pid, bool terminate, const FenceCheck *check, const char *why)
 					lockfence_visible(check->write.resource)),
 			 errdetail("%s; token %s is advancing the mark.", why,
 					   lockfence_token_text(check->token))));
+	lockfence_note_end(pid, check);
 	signal_backend(pid, terminate, role);
 	lockfence_count(check->write.rel, LOCKFENCE_PREEMPTED);
 	return true;

@@ -116,6 +116,7 @@ shared_ring(void)
 static void
 filter_log(ErrorData *edata)
 {
+	lockfence_explain_end(edata);
 	if (hidden_code != 0 && edata->sqlerrcode == hidden_code)
 	{
 		hidden_code = 0;

@@ -1,7 +1,7 @@
 /*
  * shmem.c
- *		Shared memory, in pieces: the counters, the refusals, who holds what, the
- *		cache, and what lockfence_validate borrows.
+ *		Shared memory, in pieces: the counters, the refusals, who holds what and
+ *		why they were ended, the cache, and what lockfence_validate borrows.
  *
  * Where the library is preloaded it is part of the server's own shared memory.
  * Where it is not, it is since 17 a named segment that the first backend to ask
@@ -42,6 +42,7 @@ static const struct
 	[LOCKFENCE_SHARED_HOLDS] = {lockfence_holds_size, lockfence_holds_init_memory},
 	[LOCKFENCE_SHARED_CACHE] = {lockfence_cache_size, lockfence_cache_init_memory},
 	[LOCKFENCE_SHARED_BREAKER] = {lockfence_breaker_size, lockfence_breaker_init_memory},
+	[LOCKFENCE_SHARED_ENDED] = {lockfence_ended_size, lockfence_ended_init_memory},
 };
 
 static bool preloaded = false;
@@ -207,6 +208,13 @@ lockfence_look_at_memory(LockfencePiece piece)
 	if (!has_warned)
 		has_warned = report_foreign(WARNING);
 	return memory ? memory + piece_offset(piece) : NULL;
+}
+
+/* Can pieces be had without attaching to anything, as amid an error? */
+bool
+lockfence_memory_is_attached(void)
+{
+	return memory != NULL;
 }
 
 /* _needs_restart(): is the memory another library's? */

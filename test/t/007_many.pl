@@ -20,7 +20,9 @@ $node->safe_psql('postgres', q{
 my $s = session($node, 'postgres');
 my $LOCKS = q{SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 19526};
 
-sub memory { return ask($s, 'SELECT sum(total_bytes) FROM pg_backend_memory_contexts'); }
+my $tells_memory = server_version($node) >= 14;
+
+sub memory { return $tells_memory ? ask($s, 'SELECT sum(total_bytes) FROM pg_backend_memory_contexts') : 0; }
 
 # Every resource of one transaction costs its memo, a few hundred bytes.
 sub bounded_ok
@@ -29,8 +31,12 @@ sub bounded_ok
 	my $more = memory() - $before;
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	note sprintf('%.1f MB', $more / $MB);
-	cmp_ok($more, '<', $limit * $MB, $name);
+  SKIP:
+	{
+		skip 'this server does not tell', 1 unless $tells_memory;
+		note sprintf('%.1f MB', $more / $MB);
+		cmp_ok($more, '<', $limit * $MB, $name);
+	}
 	return;
 }
 
@@ -147,7 +153,7 @@ sub cached_fences
 }
 
 # Another session fences a table and takes the fence off; this one writes to it in between.
-my $cached = cached_fences();
+my $cached = $tells_memory ? cached_fences() : 0;
 $node->safe_psql('postgres', 'CREATE TABLE visited (id int)');
 foreach my $i (1 .. 20)
 {
@@ -156,7 +162,11 @@ foreach my $i (1 .. 20)
 	$node->safe_psql('postgres', "SELECT lockfence.detach('visited')");
 }
 mark_is($node, 'postgres', 'visited-1', 20, 'a table was fenced 20 times');
-cmp_ok(cached_fences(), '<=', $cached + 1, 'a session keeps none of the fences that are gone');
+SKIP:
+{
+	skip 'this server does not tell', 1 unless $tells_memory;
+	cmp_ok(cached_fences(), '<=', $cached + 1, 'a session keeps none of the fences that are gone');
+}
 $_->{psql}->quit foreach ($s, $other);
 
 done_testing();

@@ -94,7 +94,7 @@ start_blocked($other, q{SELECT lockfence.present('batch-3', 11)});
 holders_are('batch-3', $holder->{pid}, 'who waits for the standby to commit still holds');
 $node->append_conf('postgresql.conf', "synchronous_standby_names = ''");
 $node->reload;
-$holder->{psql}->query('');
+finish_blocked($holder);
 is(finish_blocked($other), '10', 'an advance waits for the end of a commit');
 
 # ---- a claim is gone with the error that ends its wait

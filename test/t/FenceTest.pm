@@ -13,7 +13,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 our @EXPORT = qw(
-  fenced_node try_sql refused_ok accepted_ok query_is mark_is
+  fenced_node server_version try_sql refused_ok accepted_ok query_is mark_is
   session ask start_blocked finish_blocked stop_process
 );
 
@@ -33,6 +33,14 @@ sub fenced_node
 	$node->start;
 	$node->safe_psql('postgres', 'CREATE EXTENSION lockfence');
 	return $node;
+}
+
+# 13, 15, ...
+sub server_version
+{
+	my ($node) = @_;
+
+	return int($node->safe_psql('postgres', 'SHOW server_version_num') / 10000);
 }
 
 # Returns what the statements wrote, and their errors, with SQLSTATE.
@@ -91,20 +99,18 @@ sub mark_is
 sub session
 {
 	my ($node, $db) = @_;
-	my $psql = $node->background_psql($db, on_error_stop => 0, extra_params => \@VERBOSE);
+	my $session = { node => $node, psql => $node->background_psql($db, on_error_stop => 0, extra_params => \@VERBOSE) };
 
-	return { node => $node, psql => $psql, pid => scalar($psql->query('SELECT pg_backend_pid()')) };
+	$session->{pid} = ask($session, 'SELECT pg_backend_pid()');
+	return $session;
 }
 
 # Runs statements in a session; returns what they wrote, errors included.
 sub ask
 {
 	my ($session, $sql) = @_;
-	my $psql = $session->{psql};
-
-	$psql->{stderr} = '';
-	my $out = $psql->query($sql);
-	return $out . $psql->{stderr};
+	$session->{psql}->{stderr} = '';
+	return finish_blocked($session, $sql);
 }
 
 # Starts a statement that is to wait for a lock; returns when it does.
@@ -120,13 +126,23 @@ sub start_blocked
 	return;
 }
 
-# Waits for the end of such a statement; returns what it wrote.
+# Waits for the end of such a statement; returns what it wrote.  BackgroundPsql's own query() leaves its separator in
+# an empty answer, and errors of one statement to the next, in some releases of PostgreSQL.
 sub finish_blocked
 {
-	my ($session) = @_;
+	my ($session, $sql) = @_;
 	my $psql = $session->{psql};
+	my $end = 'end ' . ++$session->{asked};
 
-	my $out = $psql->query('');
+	$sql //= '';
+	$psql->{timeout}->start if $psql->{query_timer_restart};
+	$psql->{stdin} .= "$sql\n;\n\\echo '$end'\n\\warn '$end'\n";
+	$psql->{run}->pump until ($psql->{stdout} =~ /^$end\n/m && $psql->{stderr} =~ /^$end\n/m) || $psql->{timeout}->is_expired;
+	die "no end of: $sql" if $psql->{timeout}->is_expired;
+	s/\n?^$end\n//m foreach ($psql->{stdout}, $psql->{stderr});
+
+	my $out = $psql->{stdout};
+	$psql->{stdout} = '';
 	return $out . $psql->{stderr};
 }
 

@@ -1,0 +1,133 @@
+/*
+ * ended.c
+ *		Why a transaction was ended: told in the error that ends it.
+ *
+ * A backend that is canceled or terminated for an advance learns nothing but
+ * that: it is a signal.  So whoever sends it first leaves a note in the
+ * victim's place in shared memory, and the victim's error says what is there.
+ * Without shared memory only the server's log tells, on the other side.
+ *
+ * A note is of one transaction, and of one error.  Between the note and the
+ * signal the transaction may end by itself; the next one, which the signal may
+ * hit, has another number and says nothing.
+ */
+#include "postgres.h"
+
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "storage/proc.h"
+#include "storage/procarray.h"
+#include "storage/spin.h"
+
+#include "compat.h"
+#include "lockfence.h"
+
+/* Longest text kept of a resource name. */
+#define KEPT_RESOURCE_LEN 128
+
+typedef struct EndedNote
+{
+	slock_t		mutex;
+	LocalTransactionId lxid;	/* whose it is; InvalidLocalTransactionId: nobody's */
+	int			pid;			/* of the advance */
+	FenceToken	token;			/* ... and to what */
+	char		resource[KEPT_RESOURCE_LEN];
+} EndedNote;
+
+static EndedNote *notes = NULL;
+
+/* How much shared memory the notes take, in bytes. */
+Size
+lockfence_ended_size(void)
+{
+	return mul_size(LOCKFENCE_MAX_BACKENDS, sizeof(EndedNote));
+}
+
+/* Make new memory ready for use. */
+void
+lockfence_ended_init_memory(void *memory)
+{
+	EndedNote  *fresh = (EndedNote *) memory;
+
+	memset(fresh, 0, lockfence_ended_size());
+	for (int i = 0; i < LOCKFENCE_MAX_BACKENDS; i++)
+		SpinLockInit(&fresh[i].mutex);
+}
+
+/* The note of a place, or NULL where there is no memory for it. */
+static EndedNote *
+note_at(int place)
+{
+	if (notes == NULL)
+		notes = lockfence_look_at_memory(LOCKFENCE_SHARED_ENDED);
+	return notes != NULL && place >= 0 && place < LOCKFENCE_MAX_BACKENDS ? &notes[place] : NULL;
+}
+
+/* Note why the backend's transaction is about to be ended. */
+void
+lockfence_note_end(int pid, const FenceCheck *check)
+{
+	PGPROC	   *proc = BackendPidGetProc(pid);
+	VirtualTransactionId vxid;
+	EndedNote  *note;
+	char		resource[KEPT_RESOURCE_LEN];
+
+	if (proc == NULL)
+		return;
+	GET_VXID_FROM_PGPROC(vxid, *proc);
+	note = note_at(LOCKFENCE_VXID_PLACE(vxid));
+	if (note == NULL)
+		return;
+	memset(resource, 0, sizeof(resource));
+	memcpy(resource, check->write.resource,
+		   pg_mbcliplen(check->write.resource, strlen(check->write.resource), KEPT_RESOURCE_LEN - 1));
+	SpinLockAcquire(&note->mutex);
+	note->lxid = vxid.localTransactionId;
+	note->pid = MyProcPid;
+	note->token = check->token;
+	memcpy(note->resource, resource, sizeof(resource));
+	SpinLockRelease(&note->mutex);
+}
+
+/* Take the note of this backend's transaction, if there is one. */
+static bool
+take_note(EndedNote *copy)
+{
+	EndedNote  *note = lockfence_memory_is_attached() ? note_at(LOCKFENCE_MY_PLACE) : NULL;
+
+	if (note == NULL)
+		return false;
+	SpinLockAcquire(&note->mutex);
+	*copy = *note;
+	note->lxid = InvalidLocalTransactionId;
+	SpinLockRelease(&note->mutex);
+	return copy->lxid != InvalidLocalTransactionId &&
+		copy->lxid == LOCKFENCE_PROC_LXID(MyProc);
+}
+
+/* Is it the error of a backend that was sent a signal, and does not say why? */
+static bool
+is_unexplained(const ErrorData *edata)
+{
+	return edata->elevel >= ERROR && edata->detail == NULL && edata->message_id != NULL &&
+		(strcmp(edata->message_id, "canceling statement due to user request") == 0 ||
+		 strcmp(edata->message_id, "terminating connection due to administrator command") == 0);
+}
+
+/*
+ * Have an error say that the transaction gave way to an advance, if it did.
+ * Called by the hook of the server's log, which sees an error before the client
+ * does; where errors are not logged, it says nothing.
+ */
+void
+lockfence_explain_end(ErrorData *edata)
+{
+	EndedNote	note;
+
+	if (!is_unexplained(edata) || !take_note(&note))
+		return;
+	edata->detail = psprintf("The transaction held resource \"%s\" by an outdated token. It gave way to process %d, which advances the mark to token %s.",
+							 lockfence_visible(note.resource), note.pid, lockfence_token_text(note.token));
+	if (edata->hint == NULL)
+		edata->hint = pstrdup("The lock was granted to another holder since. Stop the work done under this grant; acquire the lock again and present its new token.");
+}
