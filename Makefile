@@ -18,7 +18,7 @@ DATA_built = lockfence--$(EXTVERSION).sql $(patsubst $(HERE)sql/%.in,%.sql,$(wil
 EXTRA_CLEAN = output_regress
 OBJS = $(patsubst %,src/%.o, \
 	lockfence events token state timeline relation intact mark witness damage hint durable holder move streak fence hold contend preempt \
-	visible shown guard rowmark trigarg template guarded jsonvalue ddl refuse admin rows stats refusals shmem cache \
+	visible shown guard rowmark names trigarg template guarded jsonvalue ddl refuse admin rows stats refusals shmem cache \
 	validator lend \
 	ended) $(MORE_OBJS)
 
@@ -40,6 +40,9 @@ ISOLATION_OPTS = --inputdir=$(srcdir)/test/isolation --load-extension=lockfence 
 endif
 
 include $(PGXS)
+
+# Tests present names of all kinds, and are told about them where they ask.
+installcheck: export PGOPTIONS += -c lockfence.unknown_resource=ignore
 
 .DELETE_ON_ERROR:
 lockfence--$(EXTVERSION).sql: $(HERE)sql/lockfence.in $(wildcard $(HERE)sql/*.sql)

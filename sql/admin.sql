@@ -84,8 +84,10 @@ LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-	before bigint := lockfence._raise_mark(resource, token);
+	before bigint;
 BEGIN
+	PERFORM lockfence._check_name(resource);
+	before := lockfence._raise_mark(resource, token);
 	IF before > token THEN
 		PERFORM lockfence._refuse_lower(resource, before, token);
 	END IF;
@@ -102,8 +104,10 @@ LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-	before bigint := lockfence._reset_mark(resource, token);
+	before bigint;
 BEGIN
+	PERFORM lockfence._check_name(resource);
+	before := lockfence._reset_mark(resource, token);
 	PERFORM lockfence._log('reset_mark', resource, before, token, reason);
 	RETURN before;
 END

@@ -605,6 +605,7 @@ AS $$
 		UNION ALL SELECT 11, v.* FROM lockfence._verify_statistics() v
 		UNION ALL SELECT 12, v.* FROM lockfence._verify_default_validator() v
 		UNION ALL SELECT 13, v.* FROM lockfence._verify_memory() v
+		UNION ALL SELECT 14, v.* FROM lockfence._verify_mark_names() v
 	) AS f (subject, target, severity, code, problem, remedy, advice)
 	ORDER BY f.subject, f.code, f.problem
 $$;

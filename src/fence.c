@@ -451,9 +451,10 @@ lockfence_present(PG_FUNCTION_ARGS)
 
 	(void) lockfence_admit(&check, &shown, &previous);
 	lockfence_count(NULL, LOCKFENCE_ACCEPTED);
-	if (previous == 0)
-		PG_RETURN_NULL();
-	PG_RETURN_INT64(previous);
+	if (previous != 0)
+		PG_RETURN_INT64(previous);
+	lockfence_tell_unknown(check.write.resource);
+	PG_RETURN_NULL();
 }
 
 /* Is the token neither of another epoch nor outdated for all, by now? */
@@ -476,6 +477,7 @@ lockfence_is_current(PG_FUNCTION_ARGS)
 
 	lockfence_require_token(fcinfo, 1);
 	token = PG_GETARG_INT64(1);
+	lockfence_require_no_row(resource);
 	if (!lockfence_is_in_force(token))
 		PG_RETURN_BOOL(false);
 	mark = lockfence_mark_peek(resource);

@@ -18,6 +18,13 @@ bool		lockfence_bypass = false;
 bool		lockfence_preempt = false;
 int			lockfence_max_resource_locks = 64;
 
+static const struct config_enum_entry unknown_resource_options[] = {
+	{"ignore", LOCKFENCE_UNKNOWN_IGNORE, false},
+	{"notice", LOCKFENCE_UNKNOWN_NOTICE, false},
+	{"warning", LOCKFENCE_UNKNOWN_WARNING, false},
+	{NULL, 0, false}
+};
+
 static void
 define_settings(void)
 {
@@ -36,6 +43,11 @@ define_settings(void)
 							"Past that number it locks the marks' tuples instead, which fills no lock table.",
 							&lockfence_max_resource_locks, 64, 0, INT_MAX,
 							PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomEnumVariable("lockfence.unknown_resource",
+							 "Sets what is told about a resource name that no fence can make.",
+							 "When a token is first presented for it, or an administrator sets its mark.",
+							 &lockfence_unknown_resource, LOCKFENCE_UNKNOWN_NOTICE,
+							 unknown_resource_options, PGC_USERSET, 0, NULL, NULL, NULL);
 }
 
 void

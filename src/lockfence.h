@@ -434,6 +434,18 @@ extern void lockfence_append_key(StringInfo statement, const GivenColumn *key, i
 extern Jsonb *lockfence_require_jsonb(FunctionCallInfo fcinfo, int argno,
 											 const char *what);
 
+/* names.c: which names the fences can make */
+typedef enum LockfenceUnknown
+{
+	LOCKFENCE_UNKNOWN_IGNORE,
+	LOCKFENCE_UNKNOWN_NOTICE,
+	LOCKFENCE_UNKNOWN_WARNING
+} LockfenceUnknown;
+
+extern int	lockfence_unknown_resource;
+extern void lockfence_tell_unknown(const char *name);
+extern void lockfence_require_no_row(const char *name);
+
 /* rowmark.c: the mark of one row of a row fence */
 extern bool lockfence_sets_row_mark;
 extern bool lockfence_admits_row_mark(const RowGuard *guard);

@@ -1,0 +1,346 @@
+/*
+ * names.c
+ *		Which resource names the fences of this database can make.
+ *
+ * A mark whose name no fence can make keeps nobody out of any table: the name was
+ * mistyped, or is used with present() alone.  The latter is legitimate, so that
+ * a name is told about and not refused; but for the name that refusals on a row
+ * fence show, which is of a row and of no lock.
+ *
+ * What fences declare is read from the arguments of their triggers, found by the
+ * functions that these depend on, and kept a backend.  A name that a kept one can make
+ * passes; before any other is told about, all are read anew.  So a
+ * message may fail to come for a fence that is gone, and none is wrong.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "catalog/indexing.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_depend.h"
+#include "catalog/pg_proc.h"
+#include "catalog/pg_trigger.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/syscache.h"
+
+#include "compat.h"
+#include "lockfence.h"
+
+/* What the guard of a table declares. */
+typedef struct Declared
+{
+	Oid			relid;
+	char	   *template;		/* NULL: a row fence */
+} Declared;
+
+typedef enum NameKind
+{
+	NAME_OF_FENCE,				/* or there are no fences at all */
+	NAME_OF_ROW,
+	NAME_UNKNOWN
+} NameKind;
+
+PG_FUNCTION_INFO_V1(lockfence_check_name);
+PG_FUNCTION_INFO_V1(lockfence_is_named);
+
+int			lockfence_unknown_resource = LOCKFENCE_UNKNOWN_NOTICE;
+
+static MemoryContext declared_context = NULL;
+static List *declared = NIL;
+
+/* The end of the placeholder that a template has here; NULL: it has none. */
+static const char *
+skip_placeholder(const char *template)
+{
+	const char *end;
+
+	if (template[0] != '{' || template[1] == '{')
+		return NULL;
+	end = strchr(template, '}');
+	return end ? end + 1 : NULL;
+}
+
+/*
+ * Can the template become the name, whatever the columns hold?  A template that makes
+ * no sense, which its guard refuses, becomes what it says.
+ */
+static bool
+makes_name(const char *template, const char *name)
+{
+	const char *after = NULL;	/* the last placeholder so far ... */
+	const char *end = NULL;		/* ... whose value ends here, as a guess */
+
+	for (;;)
+	{
+		const char *next = skip_placeholder(template);
+
+		if (next != NULL)
+		{
+			after = template = next;
+			end = name;
+			continue;
+		}
+		if (*template == '\0' && *name == '\0')
+			return true;
+		if (*template != '\0' && *template == *name)
+		{
+			template += (*template == '{' || *template == '}') && template[1] == *template ? 2 : 1;
+			name++;
+			continue;
+		}
+		if (after == NULL || *end == '\0')
+			return false;
+		template = after;
+		name = ++end;
+	}
+}
+
+/* The template in a trigger's arguments, each of which is ended by a zero byte. */
+static char *
+find_template(const char *arguments, int length)
+{
+	const char *setting = "resource=";
+
+	for (const char *p = arguments; p < arguments + length; p += strlen(p) + 1)
+	{
+		if (strncmp(p, setting, strlen(setting)) == 0)
+			return pstrdup(p + strlen(setting));
+	}
+	return NULL;
+}
+
+/* Add what a trigger declares. */
+static void
+add_trigger(Relation triggers, Oid trigger)
+{
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	ScanKeyInit(&key, Anum_pg_trigger_oid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(trigger));
+	scan = systable_beginscan(triggers, TriggerOidIndexId, true, NULL, 1, &key);
+	tuple = systable_getnext(scan);
+	if (HeapTupleIsValid(tuple))
+	{
+		Declared   *entry = palloc(sizeof(Declared));
+		bool		isnull;
+		bytea	   *bytes = DatumGetByteaPP(fastgetattr(tuple, Anum_pg_trigger_tgargs,
+														RelationGetDescr(triggers), &isnull));
+		int			length = VARSIZE_ANY_EXHDR(bytes);
+		char	   *arguments = palloc0(length + 1);
+
+		memcpy(arguments, VARDATA_ANY(bytes), length);
+		entry->relid = ((Form_pg_trigger) GETSTRUCT(tuple))->tgrelid;
+		entry->template = find_template(arguments, length);
+		declared = lappend(declared, entry);
+	}
+	systable_endscan(scan);
+}
+
+/* Add what the triggers that call a function declare. */
+static void
+add_triggers_of(const char *function)
+{
+	Oid			schema = get_namespace_oid(LOCKFENCE_SCHEMA, true);
+	Oid			oid = GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid,
+									  CStringGetDatum(function),
+									  PointerGetDatum(buildoidvector(NULL, 0)),
+									  ObjectIdGetDatum(schema));
+	Relation	depend = table_open(DependRelationId, AccessShareLock);
+	Relation	triggers = table_open(TriggerRelationId, AccessShareLock);
+	ScanKeyData keys[2];
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	ScanKeyInit(&keys[0], Anum_pg_depend_refclassid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(ProcedureRelationId));
+	ScanKeyInit(&keys[1], Anum_pg_depend_refobjid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(oid));
+	scan = systable_beginscan(depend, DependReferenceIndexId, true, NULL, 2, keys);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_depend form = (Form_pg_depend) GETSTRUCT(tuple);
+
+		CHECK_FOR_INTERRUPTS();
+		if (form->classid == TriggerRelationId)
+			add_trigger(triggers, form->objid);
+	}
+	systable_endscan(scan);
+	table_close(triggers, AccessShareLock);
+	table_close(depend, AccessShareLock);
+}
+
+/* Read what the fences declare.  Where that ends in an error, nothing is known. */
+static void
+read_declared(void)
+{
+	MemoryContext before;
+
+	declared = NIL;
+	if (declared_context == NULL)
+		declared_context = AllocSetContextCreate(CacheMemoryContext, "lockfence names",
+												 ALLOCSET_SMALL_SIZES);
+	MemoryContextReset(declared_context);
+	before = MemoryContextSwitchTo(declared_context);
+	add_triggers_of("guard_row");
+	add_triggers_of("guard_statement");
+	MemoryContextSwitchTo(before);
+}
+
+/* Can a fence among those that were read make the name? */
+static bool
+is_makeable(const char *name)
+{
+	ListCell   *cell;
+
+	foreach(cell, declared)
+	{
+		const Declared *entry = lfirst(cell);
+
+		if (entry->template != NULL && makes_name(entry->template, name))
+			return true;
+	}
+	return false;
+}
+
+/* Is the name what refusals call a row of that table? */
+static bool
+is_row_of(Oid relid, const char *name)
+{
+	static const char *const prefix = "a row of ";
+	const char *table = get_rel_name(relid);
+	const char *schema = get_namespace_name(get_rel_namespace(relid));
+	size_t		length;
+
+	if (table == NULL || schema == NULL)
+		return false;			/* dropped meanwhile */
+	table = quote_qualified_identifier(schema, table);
+	length = strlen(table);
+	if (strncmp(name, prefix, strlen(prefix)) == 0)
+		return strcmp(name + strlen(prefix), table) == 0;
+	return strncmp(name, table, length) == 0 &&
+		(name[length] == '\0' || strncmp(name + length, " (", 2) == 0);
+}
+
+static bool
+is_of_row(const char *name)
+{
+	ListCell   *cell;
+
+	foreach(cell, declared)
+	{
+		const Declared *entry = lfirst(cell);
+
+		if (entry->template == NULL && is_row_of(entry->relid, name))
+			return true;
+	}
+	return false;
+}
+
+/* What is the name of, as the fences are declared now? */
+static NameKind
+judge_name(const char *name)
+{
+	read_declared();
+	if (is_makeable(name))
+		return NAME_OF_FENCE;
+	if (is_of_row(name))
+		return NAME_OF_ROW;
+	return declared == NIL ? NAME_OF_FENCE : NAME_UNKNOWN;
+}
+
+/* The error for the name of a row where that of a lock is asked for. */
+static void
+refuse_row_name(const char *name)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("\"%s\" is a row of a row fence, and the name of no resource",
+					lockfence_visible(name)),
+			 errdetail("The mark of a row is in the row."),
+			 errhint("Give the table and the key of the row: lockfence.raise_mark(target, key, token, reason), lockfence.reset_mark(target, key, token, reason) or lockfence.is_current(target, key, token).")));
+}
+
+static void
+report_unknown(int level, const char *name, NameKind kind)
+{
+	ereport(level,
+			(errmsg("no fence of this database can make the resource name \"%s\"",
+					lockfence_visible(name)),
+			 errdetail("Its mark counts where tokens are presented for that name, and for no fenced table."),
+			 kind == NAME_OF_ROW ?
+			 errhint("A row of a row fence has no name. Call lockfence.present(token), or set the token column of the row.") :
+			 errhint("Compare it with lockfence.fences. If the name is used without a fence, set lockfence.unknown_resource to \"ignore\".")));
+}
+
+/*
+ * Tell about a name that was presented for the first time and that no fence can
+ * make, once a transaction: who presents many such names knows.
+ */
+void
+lockfence_tell_unknown(const char *name)
+{
+	static LocalTransactionId told = InvalidLocalTransactionId;
+	LocalTransactionId now = LOCKFENCE_PROC_LXID(MyProc);
+	NameKind	kind;
+
+	if (lockfence_unknown_resource == LOCKFENCE_UNKNOWN_IGNORE || told == now ||
+		is_makeable(name))
+		return;
+	kind = judge_name(name);
+	if (kind == NAME_OF_FENCE)
+		return;
+	told = now;
+	report_unknown(lockfence_unknown_resource == LOCKFENCE_UNKNOWN_WARNING ? WARNING : NOTICE,
+				   name, kind);
+}
+
+/* Refuse the name of a row, which has no mark by it; others pass unlooked at. */
+void
+lockfence_require_no_row(const char *name)
+{
+	if ((strstr(name, ")=(") != NULL || strncmp(name, "a row of ", 9) == 0) &&
+		judge_name(name) == NAME_OF_ROW)
+		refuse_row_name(name);
+}
+
+/* _check_name(resource): refuses the name of a row, and warns of one that no fence can make */
+Datum
+lockfence_check_name(PG_FUNCTION_ARGS)
+{
+	char	   *name = lockfence_require_resource(fcinfo, 0);
+	NameKind	kind = judge_name(name);
+
+	if (kind == NAME_OF_ROW)
+		refuse_row_name(name);
+	if (kind == NAME_UNKNOWN && lockfence_unknown_resource != LOCKFENCE_UNKNOWN_IGNORE)
+		report_unknown(WARNING, name, kind);
+	PG_RETURN_VOID();
+}
+
+/*
+ * _is_named(resource): can a fence make the name, or are there none?  The fences
+ * are read once a query.
+ */
+Datum
+lockfence_is_named(PG_FUNCTION_ARGS)
+{
+	char	   *name = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	bool		is_named;
+
+	if (fcinfo->flinfo->fn_extra == NULL)
+	{
+		read_declared();
+		fcinfo->flinfo->fn_extra = &declared;
+	}
+	is_named = declared == NIL || is_makeable(name);
+	pfree(name);
+	PG_RETURN_BOOL(is_named);
+}
