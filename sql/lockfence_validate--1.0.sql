@@ -21,3 +21,21 @@ REVOKE ALL ON FUNCTION
 	lockfence.validate(text, lockfence.fence_token),
 	lockfence.validate_detail(text, lockfence.fence_token)
 FROM PUBLIC;
+
+-- Default privileges may have given them to others.
+DO $$
+DECLARE
+	grantee name;
+BEGIN
+	FOR grantee IN
+		SELECT DISTINCT pg_catalog.pg_get_userbyid(a.grantee)
+		FROM pg_catalog.pg_proc p CROSS JOIN LATERAL pg_catalog.aclexplode(p.proacl) AS a
+		WHERE a.grantee OPERATOR(pg_catalog.<>) p.proowner AND p.oid OPERATOR(pg_catalog.=) ANY (ARRAY[
+			'lockfence.validate(text, lockfence.fence_token)'::pg_catalog.regprocedure,
+			'lockfence.validate_detail(text, lockfence.fence_token)'::pg_catalog.regprocedure])
+	LOOP
+		EXECUTE pg_catalog.format('REVOKE ALL ON FUNCTION lockfence.validate(text, lockfence.fence_token),'
+			' lockfence.validate_detail(text, lockfence.fence_token) FROM %I', grantee);
+	END LOOP;
+END
+$$;

@@ -7,7 +7,7 @@ CREATE TABLE lockfence.mark (
 	advanced_at timestamp with time zone NOT NULL,
 	resource text COLLATE "C" NOT NULL,
 	CONSTRAINT mark_pkey PRIMARY KEY (resource)
-) WITH (fillfactor = 50);
+) USING heap WITH (fillfactor = 50);
 COMMENT ON TABLE lockfence.mark IS
 'the high-water mark of each named resource: the highest token accepted. Written by the fence alone; see raise_mark(), reset_mark(), prune()';
 COMMENT ON COLUMN lockfence.mark.token IS 'the highest token accepted';
@@ -27,7 +27,7 @@ CREATE TABLE lockfence.state (
 		(name OPERATOR(pg_catalog.=) 'epoch' AND value BETWEEN 0 AND 32767) OR
 		(name OPERATOR(pg_catalog.=) ANY (ARRAY['floor', 'minimum']) AND value OPERATOR(pg_catalog.>) 0) OR
 		(pg_catalog.starts_with(name, 'timeline:') AND value BETWEEN 1 AND 4294967295))
-);
+) USING heap;
 COMMENT ON TABLE lockfence.state IS
 'what holds for every resource: the current epoch (no row: any); the minimum, a token below which none is accepted since reopen(); the floor, a token that stands for marks folded by prune() (no row: none); and, under the name of the cluster''s system identifier, the timeline that the fence has on record';
 
@@ -42,7 +42,7 @@ CREATE TABLE lockfence.admin_log (
 	before bigint,
 	after bigint,
 	reason text NOT NULL
-);
+) USING heap;
 COMMENT ON TABLE lockfence.admin_log IS
 'every call of an administration function: when, who (the session''s role), what, the token or epoch before and after, and why';
 

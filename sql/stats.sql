@@ -68,6 +68,6 @@ COMMENT ON VIEW lockfence.refusals IS
 'the last refusals of all databases, newest first: when, where, for which resource, the token presented, the mark it met, and who';
 
 REVOKE ALL ON FUNCTION lockfence._refusals(), lockfence.stats_reset() FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION lockfence._refusals() TO pg_monitor;
+REVOKE ALL ON lockfence.refusals FROM PUBLIC;
 GRANT SELECT ON lockfence.stats TO PUBLIC;
 GRANT SELECT ON lockfence.refusals TO pg_monitor;

@@ -170,7 +170,7 @@ LANGUAGE sql STABLE ROWS 10
 SET search_path = pg_catalog, pg_temp
 AS $$
 	WITH thing AS (
-		SELECT f.*, k.code, c.contype, c.conrelid, lockfence._identifier(f.name) AS identifier
+		SELECT f.*, k.code, c.contype, c.conrelid
 		FROM lockfence._foreign_things() f
 			JOIN (VALUES
 				('trigger', 'mark_foreign_trigger'), ('rule', 'mark_foreign_rule'), ('index', 'mark_foreign_index'),
@@ -183,24 +183,19 @@ AS $$
 				SELECT * FROM pg_constraint
 				WHERE conname = f.name AND f.target IN (conrelid, confrelid) ORDER BY oid LIMIT 1
 			) AS c ON f.kind IN ('constraint', 'index')
-	), mended AS (
-		SELECT t.*, CASE
-			WHEN t.kind IN ('trigger', 'rule') THEN format('DROP %s %s ON %s;', upper(t.kind), t.identifier, t.target)
-			WHEN t.conrelid = t.target AND t.contype <> 'f'
-				THEN format('ALTER TABLE %s DROP CONSTRAINT %s;', t.target, t.identifier)
-			WHEN t.kind = 'index' THEN format('DROP INDEX lockfence.%s;', t.identifier)
-		END AS remedy
-		FROM thing t
 	)
-	SELECT m.target, CASE WHEN m.is_harmless THEN 'warning' ELSE 'error' END, m.code,
-		format('%s has %s%s, which is not of the extension: %s.', m.target, m.kind,
-			' "' || lockfence._visible(m.name) || '"', CASE
-				WHEN m.is_harmless THEN 'the fence writes past it'
+	SELECT t.target, CASE WHEN t.is_harmless THEN 'warning' ELSE 'error' END, t.code,
+		format('%s has %s%s, which is not of the extension: %s.', t.target, t.kind,
+			' "' || lockfence._visible(t.name) || '"', CASE
+				WHEN t.is_harmless THEN 'the fence writes past it'
 				ELSE 'what the fence writes could be lost, and so it raises no mark' END),
-		m.remedy, CASE WHEN m.remedy IS NULL THEN 'Undo what gave it that: the extension made it without.' END
-	FROM mended m
-	WHERE (m.name IS NULL OR m.name NOT IN ('mark_pkey', 'mark_hash'))
-		AND (m.kind <> 'constraint' OR m.contype IN ('c', 'f', 't'))
+		NULL, CASE
+			WHEN t.kind = 'trigger' THEN 'End the tool that copies the table by it, and see that it does not put its copy in place; then drop the trigger.'
+			WHEN t.kind IN ('rule', 'index') OR t.conrelid = t.target THEN 'Find out whose it is, and drop it.'
+			ELSE 'Undo what gave it that: the extension made it without.' END
+	FROM thing t
+	WHERE (t.name IS NULL OR t.name NOT IN ('mark_pkey', 'mark_hash'))
+		AND (t.kind <> 'constraint' OR t.contype IN ('c', 'f', 't'))
 	UNION ALL
 	SELECT NULL, 'warning', 'ddl_guard',
 		format('Event trigger %s %s: others can put on the tables of marks what loses marks.', n.name,
@@ -220,23 +215,31 @@ RETURNS SETOF lockfence._finding
 LANGUAGE sql STABLE ROWS 10
 SET search_path = pg_catalog, pg_temp
 AS $$
+	WITH granted (class, kind, grantee, privilege) AS MATERIALIZED (
+		SELECT c.oid::regclass, c.relkind, a.grantee, a.privilege_type
+		FROM pg_class c CROSS JOIN aclexplode(c.relacl) AS a
+		WHERE c.relnamespace = 'lockfence'::regnamespace AND lockfence._is_outsider(a.grantee, c.relowner)
+		UNION
+		SELECT c.oid::regclass, c.relkind, a.grantee, format('%s (%s)', a.privilege_type, lockfence._identifier(t.attname))
+		FROM pg_class c JOIN pg_attribute t ON t.attrelid = c.oid CROSS JOIN aclexplode(t.attacl) AS a
+		WHERE c.relnamespace = 'lockfence'::regnamespace AND lockfence._is_outsider(a.grantee, c.relowner)
+	)
 	SELECT g.class, 'warning', 'mark_writable',
 		format('%s has %s on %s, which the fence alone should write.',
 			lockfence._grantee(g.grantee), string_agg(g.privilege, ', ' ORDER BY g.privilege), g.class),
-		format('REVOKE %s ON %s FROM %s;', string_agg(g.privilege, ', ' ORDER BY g.privilege), g.class,
-			lockfence._grantee(g.grantee)), NULL
-	FROM (
-		SELECT c.oid::regclass, c.relowner, a.grantee, a.privilege_type
-		FROM pg_class c CROSS JOIN aclexplode(c.relacl) AS a
-		WHERE c.relnamespace = 'lockfence'::regnamespace
-		UNION
-		SELECT c.oid::regclass, c.relowner, a.grantee, format('%s (%s)', a.privilege_type, lockfence._identifier(t.attname))
-		FROM pg_class c JOIN pg_attribute t ON t.attrelid = c.oid CROSS JOIN aclexplode(t.attacl) AS a
-		WHERE c.relnamespace = 'lockfence'::regnamespace
-	) AS g (class, owner, grantee, privilege)
-	WHERE split_part(g.privilege, ' ', 1) IN ('INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER', 'REFERENCES')
-		AND lockfence._is_outsider(g.grantee, g.owner)
-	GROUP BY g.class, g.grantee
+		format('REVOKE %s ON %s%s FROM %s;', string_agg(g.privilege, ', ' ORDER BY g.privilege),
+			CASE g.kind WHEN 'S' THEN 'SEQUENCE ' END, lockfence._relation_name(g.class), lockfence._grantee(g.grantee)), NULL
+	FROM granted g
+	WHERE split_part(g.privilege, ' ', 1) <> 'SELECT'
+	GROUP BY g.class, g.kind, g.grantee
+	UNION ALL
+	SELECT g.class, 'warning', 'mark_is_public',
+		format('Every role may read %s: a client that reads a mark and presents it is no holder, and is not found out.', g.class),
+		NULL, 'Grant it to the roles that watch, and revoke it from PUBLIC.'
+	FROM granted g
+	WHERE g.grantee = 0 AND split_part(g.privilege, ' ', 1) = 'SELECT' AND g.class IN (
+		SELECT c.oid FROM pg_class c WHERE c.relname IN ('mark', 'state', 'admin_log', 'refusals'))
+	GROUP BY g.class
 	UNION ALL
 	SELECT NULL, 'warning', 'mark_writable',
 		format('"%s" is a member of pg_write_all_data and can write to the tables of marks.',
@@ -246,7 +249,7 @@ AS $$
 	WHERE lockfence._is_outsider(m.member, 0)
 $$;
 COMMENT ON FUNCTION lockfence._verify_mark_privileges() IS
-'findings of verify(): who can write marks by hand';
+'findings of verify(): who can write marks by hand, or read them';
 
 CREATE FUNCTION lockfence._verify_schema()
 RETURNS SETOF lockfence._finding
@@ -294,25 +297,34 @@ LANGUAGE sql STABLE ROWS 10
 SET search_path = pg_catalog, pg_temp
 AS $$
 	WITH own AS MATERIALIZED (
-		SELECT p.oid::regprocedure AS routine, p.*
-		FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
-			JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
-		WHERE e.extname = 'lockfence'
+		SELECT o.name AS routine, p.*, o.acl, c.code, c.problem, c.advice,
+			c.code IS NULL AND o.initial IS NOT NULL AND NOT EXISTS (
+				SELECT FROM aclexplode(o.initial) AS a WHERE a.grantee = 0) AS is_internal
+		FROM lockfence._own_objects() o JOIN pg_proc p ON o.kind = 'FUNCTION' AND p.oid = o.id
+			LEFT JOIN (VALUES
+				('present_is_public', 'any role can raise any mark, and so lock every holder out.',
+					'Grant it to the roles that hold locks, and revoke it from PUBLIC.', ARRAY[
+					'present', 'guarded_update', 'guarded_delete', 'guard_row', 'guard_statement', 'guard_truncate']),
+				('admin_is_public', 'any role can move marks.', NULL, ARRAY[
+					'raise_mark', 'reset_mark', 'set_epoch', 'reset_floor', 'reopen', 'prune', 'reconcile']),
+				('admin_is_public', 'it is for administrators.', NULL, ARRAY['drill', 'stats_reset'])
+			) AS c (code, problem, advice, names) ON p.proname = ANY (c.names)
 	)
-	SELECT NULL::regclass, 'warning', c.code, format('PUBLIC may execute %s: %s', o.routine, c.problem),
-		CASE WHEN c.advice IS NULL THEN format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC;', o.routine) END, c.advice
-	FROM own o JOIN (VALUES
-			('present_is_public', 'any role can raise any mark, and so lock every holder out.',
-				'Grant it to the roles that hold locks, and revoke it from PUBLIC.', ARRAY[
-				'present', 'guarded_update', 'guarded_delete', 'guard_row', 'guard_statement', 'guard_truncate']),
-			('admin_is_public', 'any role can move marks.', NULL, ARRAY[
-				'raise_mark', 'reset_mark', 'set_epoch', 'reset_floor', 'reopen', 'prune', 'reconcile', 'guard_mark',
-				'guard_marks', 'merge_state', 'state_changed', '_raise_mark', '_reset_mark', '_set_row_mark', '_fold_mark',
-				'_record_timeline', '_log', '_set_state'])
-		) AS c (code, problem, advice, names) ON o.proname = ANY (c.names)
-	WHERE EXISTS (
-		SELECT FROM aclexplode(coalesce(o.proacl, acldefault('f', o.proowner))) AS a
-		WHERE a.grantee = 0 AND a.privilege_type = 'EXECUTE')
+	SELECT NULL::regclass, 'warning', o.code, format('PUBLIC may execute %s: %s', o.routine, o.problem),
+		CASE WHEN o.advice IS NULL THEN format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC;', o.routine) END, o.advice
+	FROM own o
+	WHERE o.code IS NOT NULL AND EXISTS (
+		SELECT FROM aclexplode(o.acl) AS a WHERE a.grantee = 0 AND a.privilege_type = 'EXECUTE')
+	UNION ALL
+	SELECT NULL, 'warning', 'internal_grant',
+		format('%s may execute what only the extension itself is to call: %s.', lockfence._grantee(a.grantee),
+			string_agg(o.routine, ', ' ORDER BY o.routine COLLATE "C")),
+		format('REVOKE EXECUTE ON FUNCTION %s FROM %s;', string_agg(o.routine, ', ' ORDER BY o.routine COLLATE "C"),
+			lockfence._grantee(a.grantee)), NULL
+	FROM own o CROSS JOIN LATERAL aclexplode(o.acl) AS a
+	WHERE o.is_internal AND lockfence._is_outsider(a.grantee, o.proowner)
+		AND NOT (o.proname = '_refusals' AND a.grantee = 'pg_monitor'::regrole)
+	GROUP BY a.grantee
 	UNION ALL
 	SELECT NULL, 'error', 'guard_function',
 		format('%s is not the function that the extension made: the guards do something else.', o.routine),

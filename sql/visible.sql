@@ -5,7 +5,7 @@ RETURNS text
 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
 AS 'MODULE_PATHNAME', 'lockfence_visible_sql';
 COMMENT ON FUNCTION lockfence._visible(text) IS
-'a text on one line: control characters, and those that turn the direction of writing, as their numbers (\u000a)';
+'a text on one line: control characters, and those that turn the direction of writing, as their numbers';
 
 CREATE FUNCTION lockfence._identifier(name text)
 RETURNS text

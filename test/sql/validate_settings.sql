@@ -66,4 +66,11 @@ SELECT count(*) FROM lockfence.mark WHERE resource LIKE 'validate:%';
 
 DROP SCHEMA test_validate CASCADE;
 DROP EXTENSION lockfence_validate;
+
+-- Default privileges give its functions to nobody.
+BEGIN;
+ALTER DEFAULT PRIVILEGES GRANT ALL ON FUNCTIONS TO regress_validate_owner, regress_validate_writer, PUBLIC;
+CREATE EXTENSION lockfence_validate;
+SELECT proname FROM pg_proc, aclexplode(proacl) AS a WHERE proname LIKE 'validate%' AND a.grantee <> proowner;
+ROLLBACK;
 DROP ROLE regress_validate_owner, regress_validate_writer;

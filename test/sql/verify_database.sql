@@ -154,7 +154,7 @@ GRANT ALL ON lockfence.admin_log TO PUBLIC;
 SELECT * FROM found WHERE target <> 'lockfence.admin_log'::regclass;
 DO $$
 BEGIN
-	ASSERT (SELECT count(*) FROM found) = 3;
+	ASSERT (SELECT count(*) FROM found) = 4;
 	CALL mend();
 END
 $$;
@@ -198,13 +198,13 @@ SELECT remedy FROM found \gexec
 SELECT code FROM found;
 ROLLBACK;
 
--- present_is_public, admin_is_public
+-- present_is_public, admin_is_public, internal_grant
 BEGIN;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA lockfence TO PUBLIC;
-SELECT severity, code, remedy, advice FROM found ORDER BY remedy COLLATE "C", problem COLLATE "C";
-SELECT problem FROM found WHERE problem ~ 'guard_row|raise_mark' ORDER BY 1;
-SELECT remedy FROM found \gexec
-SELECT problem FROM found;
+SELECT DISTINCT severity, code, left(remedy, 35), advice FROM found ORDER BY 1, 2, 3;
+SELECT problem, remedy FROM found WHERE problem ~ 'may execute lockfence.(guard_row|reopen|drill)' ORDER BY 1;
+CALL mend();
+SELECT DISTINCT code FROM found;
 ROLLBACK;
 
 -- guard_function

@@ -33,7 +33,7 @@ BEGIN
 	LOOP
 		EXECUTE 'SELECT ' || lockfence._literal(wanted) INTO got;
 		ASSERT got = wanted, lockfence._literal(wanted);
-		EXECUTE 'SELECT k FROM (SELECT 1 AS ' || lockfence._identifier(wanted) || ') AS t, LATERAL json_object_keys(row_to_json(t)) AS o (k)' INTO key;
+		EXECUTE 'SELECT o.k FROM (SELECT 1 AS ' || lockfence._identifier(wanted) || ') AS "the row", LATERAL json_object_keys(row_to_json("the row")) AS o (k)' INTO key;
 		ASSERT key = wanted, lockfence._identifier(wanted);
 		ASSERT lockfence._literal(wanted) || lockfence._identifier(wanted) !~ '[[:cntrl:]\u2028-\u202e\u2066-\u2069]', wanted;
 	END LOOP;
