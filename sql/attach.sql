@@ -11,6 +11,18 @@ $$;
 COMMENT ON FUNCTION lockfence._refuse_target(regclass, text, text) IS
 'raises LF009 with the reason why a table cannot be fenced';
 
+CREATE FUNCTION lockfence._impostors(tables regclass[])
+RETURNS TABLE (member regclass, name name, function regproc)
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT tgrelid::regclass, tgname, tgfoid::regproc FROM pg_trigger
+	WHERE tgrelid = ANY (tables) AND NOT lockfence._is_guard(tgfoid)
+		AND tgname IN ('~lockfence_row', '~lockfence_statement', '~lockfence_truncate')
+$$;
+COMMENT ON FUNCTION lockfence._impostors(regclass[]) IS
+'triggers that are named like guards and call another function';
+
 -- What every table of the family has to be.
 CREATE FUNCTION lockfence._check_member(member regclass)
 RETURNS void
@@ -48,10 +60,16 @@ BEGIN
 			format('Table "%s" has a rule, which can send a write past its triggers.', member),
 			'Replace the rule by a trigger.');
 	END IF;
-	IF EXISTS (SELECT FROM pg_trigger WHERE tgrelid = member AND tgname LIKE '~lockfence\_%') THEN
+	IF EXISTS (SELECT FROM pg_trigger WHERE tgrelid = member AND lockfence._is_guard(tgfoid)) THEN
 		RAISE EXCEPTION 'table "%" is already fenced', lockfence._visible(member::text)
 			USING ERRCODE = 'duplicate_object',
 				HINT = 'Use lockfence.detach() first to change a fence.';
+	END IF;
+	IF EXISTS (SELECT FROM lockfence._impostors(ARRAY[member])) THEN
+		PERFORM lockfence._refuse_target(member,
+			format('Trigger "%s" of table "%s" has the name of a guard, and is none.',
+				(SELECT min(name) FROM lockfence._impostors(ARRAY[member])), member),
+			'Rename the trigger, or drop it.');
 	END IF;
 END
 $$;
@@ -234,7 +252,8 @@ BEGIN
 	IF by_statement THEN
 		EXECUTE format('CREATE TRIGGER "~lockfence_statement" BEFORE INSERT OR UPDATE OR DELETE ON %s'
 			' FOR EACH STATEMENT EXECUTE FUNCTION lockfence.guard_statement(%s)', member, arguments);
-	ELSIF NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = member AND tgname = '~lockfence_row') THEN
+	ELSIF NOT EXISTS (
+		SELECT FROM pg_trigger WHERE tgrelid = member AND tgfoid = 'lockfence.guard_row()'::regprocedure) THEN
 		EXECUTE format('CREATE TRIGGER "~lockfence_row" BEFORE INSERT OR UPDATE OR DELETE ON %s'
 			' FOR EACH ROW EXECUTE FUNCTION lockfence.guard_row(%s)', member, arguments);
 	END IF;
@@ -242,7 +261,7 @@ BEGIN
 		' FOR EACH STATEMENT EXECUTE FUNCTION lockfence.guard_truncate(%s)', member, arguments);
 	FOR guard IN
 		SELECT tgname FROM pg_trigger
-		WHERE tgrelid = member AND tgname LIKE '~lockfence\_%' AND tgenabled <> 'A'
+		WHERE tgrelid = member AND lockfence._is_guard(tgfoid) AND tgenabled <> 'A'
 	LOOP
 		EXECUTE format('ALTER TABLE ONLY %s ENABLE ALWAYS TRIGGER %I', member, guard);
 	END LOOP;
@@ -339,7 +358,7 @@ DECLARE
 	dropped integer := 0;
 BEGIN
 	IF EXISTS (SELECT FROM pg_trigger
-		WHERE tgrelid = target AND tgname LIKE '~lockfence\_%' AND tgparentid <> 0) THEN
+		WHERE tgrelid = target AND lockfence._is_guard(tgfoid) AND tgparentid <> 0) THEN
 		RAISE EXCEPTION 'table "%" is fenced as a partition', lockfence._visible(target::text)
 			USING ERRCODE = 'wrong_object_type',
 				HINT = format('Use lockfence.detach(%s).', lockfence._literal(pg_partition_root(target)::text));
@@ -347,7 +366,7 @@ BEGIN
 	FOR guard IN
 		SELECT t.tgrelid::regclass AS member, t.tgname
 		FROM lockfence._family(target) f JOIN pg_trigger t ON t.tgrelid = f.member
-		WHERE t.tgname LIKE '~lockfence\_%' AND t.tgparentid = 0
+		WHERE lockfence._is_guard(t.tgfoid) AND t.tgparentid = 0
 		ORDER BY f.depth, f.member, t.tgname
 	LOOP
 		EXECUTE format('DROP TRIGGER %I ON %s', guard.tgname, guard.member);
@@ -361,31 +380,42 @@ $$;
 COMMENT ON FUNCTION lockfence.detach(regclass) IS
 'takes the fence off a table, its partitions and children; the token column and the marks stay';
 
+CREATE FUNCTION lockfence._rows_above_marks(target regclass, template text, token_column text, sample integer)
+RETURNS TABLE (resource text, token bigint, has_mark boolean)
+LANGUAGE c VOLATILE ROWS 10
+AS 'MODULE_PATHNAME', 'lockfence_rows_above_marks';
+COMMENT ON FUNCTION lockfence._rows_above_marks(regclass, text, text, integer) IS
+'the tokens in a table''s rows that are above the marks of their resources, or above the floor where there is none: of the table with its partitions and children or, as a sample, of so many rows of the table alone. Takes SELECT on the table, and runs nothing that its owner has defined; an error where row-level security hides rows';
+
 CREATE FUNCTION lockfence.reconcile(target regclass)
 RETURNS bigint
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-	token_column text;
-	named boolean;
+	fence record;
 	found_mark record;
 	before bigint;
 	raised bigint := 0;
 BEGIN
-	SELECT f.token_column, f.resource IS NOT NULL INTO token_column, named
-	FROM lockfence.fences f WHERE f.target = reconcile.target;
+	SELECT f.kind, f.resource, f.token_column INTO fence
+	FROM lockfence.fences f WHERE f.target = reconcile.target ORDER BY f.kind LIMIT 1;
 	IF NOT FOUND THEN
 		RAISE EXCEPTION 'table "%" is not fenced', lockfence._visible(target::text)
 			USING ERRCODE = 'object_not_in_prerequisite_state',
 				HINT = 'Fence it by lockfence.attach().';
+	ELSIF fence.kind IS NULL THEN
+		RAISE EXCEPTION 'the guards of table "%" declare no fence', lockfence._visible(target::text)
+			USING ERRCODE = 'object_not_in_prerequisite_state',
+				HINT = 'Look at lockfence.verify().';
 	END IF;
-	IF NOT named OR token_column IS NULL THEN
+	IF fence.resource IS NULL OR fence.token_column IS NULL THEN
 		RETURN 0;
 	END IF;
-	FOR found_mark IN EXECUTE format(
-		'SELECT lockfence.resource_of(%L, t) AS resource, max(t.%I) AS token FROM %s t'
-		' WHERE t.%I > 0 GROUP BY 1 ORDER BY 1', target, token_column, target, token_column)
+	FOR found_mark IN
+		SELECT r.resource, max(r.token) AS token
+		FROM lockfence._rows_above_marks(target, fence.resource, fence.token_column, NULL) r
+		GROUP BY r.resource ORDER BY r.resource COLLATE "C"
 	LOOP
 		before := lockfence._raise_mark(found_mark.resource, found_mark.token);
 		IF before IS NULL OR before < found_mark.token THEN
@@ -396,4 +426,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION lockfence.reconcile(regclass) IS
-'raises the marks of a named fence to the highest token stored in the rows, after ATTACH PARTITION or a restore without the marks; returns how many went up. Reads the whole table';
+'raises the marks of a named fence to the highest token stored in the rows, after ATTACH PARTITION or a restore without the marks; returns how many went up. Reads the whole table, and runs nothing that its owner has defined; an error where row-level security hides rows from the caller';

@@ -63,7 +63,16 @@ $$;
 COMMENT ON FUNCTION lockfence._family(regclass) IS
 'a table with its partitions and inheritance children, parents first';
 
--- Settings that parse, or a row of nulls.
+-- A guard is known by its function: every owner may name a trigger at will, and rename a guard.
+CREATE FUNCTION lockfence._is_guard(function oid)
+RETURNS boolean
+LANGUAGE c STABLE STRICT
+AS 'MODULE_PATHNAME', 'lockfence_is_guard';
+COMMENT ON FUNCTION lockfence._is_guard(oid) IS
+'whether triggers of the function are guards of a fenced table';
+
+-- Settings that parse, or a row of nulls.  What does not parse is an error of the
+-- arguments, their encoding, a timestamp, the name of a validator or of its schema.
 CREATE FUNCTION lockfence._settings(
 	arguments bytea,
 	OUT resource text, OUT token_column text, OUT accept text, OUT enforcement text,
@@ -76,8 +85,12 @@ BEGIN
 	SELECT s.* INTO resource, token_column, accept, enforcement, missing, repeat, validator,
 		advisory_since
 	FROM lockfence.fence_settings(arguments) s;
-EXCEPTION WHEN OTHERS THEN
-	NULL;
+	PERFORM lockfence.template_columns(resource);
+EXCEPTION
+	WHEN data_exception OR syntax_error_or_access_rule_violation OR invalid_schema_name
+		OR feature_not_supported OR program_limit_exceeded THEN
+		SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL INTO resource, token_column, accept, enforcement,
+			missing, repeat, validator, advisory_since;
 END
 $$;
 COMMENT ON FUNCTION lockfence._settings(bytea) IS
@@ -105,11 +118,7 @@ SELECT c.oid::pg_catalog.regclass AS target,
 			CASE g.tgenabled WHEN 'A' THEN 'always' WHEN 'O' THEN 'origin'
 				WHEN 'R' THEN 'replica' ELSE 'disabled' END)
 		FROM pg_catalog.pg_trigger g
-		WHERE g.tgrelid OPERATOR(pg_catalog.=) c.oid
-			AND g.tgfoid OPERATOR(pg_catalog.=) ANY (ARRAY[
-				'lockfence.guard_row()'::pg_catalog.regprocedure::pg_catalog.oid,
-				'lockfence.guard_statement()'::pg_catalog.regprocedure::pg_catalog.oid,
-				'lockfence.guard_truncate()'::pg_catalog.regprocedure::pg_catalog.oid])
+		WHERE g.tgrelid OPERATOR(pg_catalog.=) c.oid AND lockfence._is_guard(g.tgfoid)
 	) AS triggers
 FROM pg_catalog.pg_trigger t
 	JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) t.tgrelid

@@ -11,7 +11,7 @@ COMMENT ON TYPE lockfence._finding IS
 
 CREATE TYPE lockfence._guard AS (
 	id oid, member regclass, name name, parent oid, enabled "char", kind text, proper_name name,
-	function regproc, is_ours boolean, is_whole boolean, has_columns boolean, has_condition boolean,
+	is_whole boolean, has_columns boolean, has_condition boolean,
 	settings jsonb, fault text);
 COMMENT ON TYPE lockfence._guard IS
 'a guard and what is right with it; is_whole: it fires before every event that it is there for';
@@ -19,7 +19,7 @@ COMMENT ON TYPE lockfence._guard IS
 CREATE TYPE lockfence._member AS (
 	member regclass, root regclass, settings jsonb, kinds text[], is_guarded boolean, is_certain boolean);
 COMMENT ON TYPE lockfence._member IS
-'a table that verify() looks at, and its fence: the topmost table that has it (null: none), its settings and the kinds of guards it takes; is_certain: the guards of that table all declare it so';
+'a table that verify() looks at, and its fence: the topmost table that has it (null: none), its settings and the kinds of guards it takes; is_certain: the guards of that table all declare it so, and no other trigger has the name of one';
 
 -- pg_trigger.tgargs: each argument is ended by a zero byte.
 CREATE FUNCTION lockfence._argument_list(arguments bytea)
@@ -35,7 +35,7 @@ BEGIN
 		SELECT convert_from(decode(p.hex, 'hex'), getdatabaseencoding())
 		FROM unnest(pieces[:cardinality(pieces) - 1]) WITH ORDINALITY AS p (hex, place)
 		ORDER BY p.place);
-EXCEPTION WHEN OTHERS THEN
+EXCEPTION WHEN character_not_in_repertoire THEN
 	RETURN NULL;
 END
 $$;
@@ -83,21 +83,20 @@ BEGIN
 		WHEN settings ?& ARRAY['repeat', 'missing']
 			THEN 'a single-use fence cannot let writes without a token pass'
 	END;
-EXCEPTION WHEN OTHERS THEN
+EXCEPTION WHEN data_exception THEN
 	RETURN SQLERRM;
 END
 $$;
 COMMENT ON FUNCTION lockfence._fault(bytea, integer) IS
 'why a guard''s arguments declare no fence; null if they do';
 
--- A guard is what calls a function of ours, or stands where such a one belongs.
 CREATE FUNCTION lockfence._guards(tables regclass[])
 RETURNS SETOF lockfence._guard
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT t.oid, t.tgrelid, t.tgname, t.tgparentid, t.tgenabled, k.kind, k.name,
-		t.tgfoid, t.tgfoid = k.function, t.tgtype = k.type, t.tgattr::text <> '', t.tgqual IS NOT NULL,
+		t.tgtype = k.type, t.tgattr::text <> '', t.tgqual IS NOT NULL,
 		lockfence._declared(t.tgargs), lockfence._fault(t.tgargs, t.tgnargs)
 	FROM pg_trigger t
 		JOIN (VALUES
@@ -106,14 +105,12 @@ AS $$
 			('truncate', '~lockfence_truncate', 'lockfence.guard_truncate()', 34)
 		) AS k (kind, name, function, type)
 			ON t.tgfoid = k.function
-			OR t.tgname = k.name AND t.tgfoid NOT IN ('lockfence.guard_row()'::regprocedure,
-				'lockfence.guard_statement()'::regprocedure, 'lockfence.guard_truncate()'::regprocedure)
 	WHERE t.tgrelid = ANY (tables)
 $$;
 COMMENT ON FUNCTION lockfence._guards(regclass[]) IS
 'the guards of some tables';
 
--- Fenced, or with a column that says it should be.
+-- Fenced, or with a column or a trigger that says so.
 CREATE FUNCTION lockfence._fenced_tables()
 RETURNS SETOF regclass
 LANGUAGE sql STABLE
@@ -124,15 +121,14 @@ AS $$
 	WHERE c.relnamespace <> 'lockfence'::regnamespace
 		AND (c.oid IN (
 				SELECT tgrelid FROM pg_trigger
-				WHERE tgname IN ('~lockfence_row', '~lockfence_statement', '~lockfence_truncate')
-					OR tgfoid IN ('lockfence.guard_row()'::regprocedure, 'lockfence.guard_statement()'::regprocedure,
-						'lockfence.guard_truncate()'::regprocedure))
+				WHERE lockfence._is_guard(tgfoid)
+					OR tgname IN ('~lockfence_row', '~lockfence_statement', '~lockfence_truncate'))
 			OR c.relkind IN ('r', 'p') AND c.relpersistence <> 't' AND c.oid IN (
 				SELECT attrelid FROM pg_attribute
 				WHERE atttypid = 'lockfence.fence_token'::regtype AND NOT attisdropped))
 $$;
 COMMENT ON FUNCTION lockfence._fenced_tables() IS
-'the tables that have a guard or a column of type lockfence.fence_token';
+'the tables that have a guard, a trigger that is named like one, or a column of type lockfence.fence_token';
 
 CREATE FUNCTION lockfence._ancestors(member regclass)
 RETURNS TABLE (ancestor regclass, height integer)
@@ -157,7 +153,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
 	RETURN lockfence.template_columns(settings ->> 'resource');
-EXCEPTION WHEN OTHERS THEN
+EXCEPTION WHEN invalid_parameter_value THEN
 	RETURN NULL;
 END
 $$;
@@ -219,15 +215,16 @@ AS $$
 	), declared AS MATERIALIZED (
 		SELECT DISTINCT ON (r.root) r.root, g.settings, lockfence._kinds(g.settings) AS kinds
 		FROM rooted r JOIN unnest(guards) g ON g.member = r.member
-		ORDER BY r.root, g.fault IS NOT NULL, NOT g.is_ours, r.depth,
+		ORDER BY r.root, g.fault IS NOT NULL, r.depth,
 			(g.settings ? 'enforcement')::integer + (g.settings ? 'missing')::integer,
 			g.kind = 'truncate', g.id
 	), certain AS MATERIALIZED (
 		SELECT g.member AS root FROM unnest(guards) g
-		GROUP BY g.member HAVING bool_and(g.is_ours AND g.fault IS NULL) AND min(g.settings::text) = max(g.settings::text)
+		GROUP BY g.member HAVING bool_and(g.fault IS NULL) AND min(g.settings::text) = max(g.settings::text)
 	)
 	SELECT t.member, d.root, d.settings, d.kinds, t.member IN (SELECT g.member FROM unnest(guards) g),
 		d.root IN (SELECT c.root FROM certain c)
+			AND NOT EXISTS (SELECT FROM lockfence._impostors(ARRAY[t.member]))
 	FROM unnest(tables) AS t (member)
 		LEFT JOIN rooted r ON r.member = t.member
 		LEFT JOIN declared d ON d.root = r.root

@@ -87,7 +87,7 @@ AS $$
 		CASE WHEN NOT r.is_right THEN lockfence._declare_anew(f.root, f.settings) END
 	FROM unnest(guards) g JOIN unnest(members) f ON f.member = g.member
 		CROSS JOIN LATERAL (
-			SELECT g.is_ours AND g.is_whole AND NOT g.has_columns AND NOT g.has_condition AND g.fault IS NULL
+			SELECT g.is_whole AND NOT g.has_columns AND NOT g.has_condition AND g.fault IS NULL
 				AND f.is_certain AND g.settings = f.settings AND g.kind = ANY (f.kinds)
 		) AS r (is_right)
 	WHERE g.enabled <> 'A'
@@ -112,11 +112,10 @@ AS $$
 	WITH guard AS (
 		SELECT g.*, row_number() OVER (PARTITION BY g.member, g.kind ORDER BY g.name <> g.proper_name, g.id) AS place
 		FROM unnest(guards) g
-		WHERE g.is_ours
 	)
 	-- A guard that fires later than before sees all that it saw, and more.
 	SELECT g.member, 'warning', 'guard_renamed',
-		format('Guard "%s" of %s is not named "%s": the guarded functions and detach() do not find it, and it may not fire last.',
+		format('Guard "%s" of %s is not named "%s": it may not fire last.',
 			g.name, g.member, g.proper_name),
 		CASE WHEN l.fires_later THEN lockfence._rename(g.id, g.proper_name) END,
 		CASE WHEN NOT l.fires_later THEN format('Rename it, unless a trigger of %s would then fire after it.', g.member) END
@@ -145,7 +144,6 @@ AS $$
 	FROM unnest(guards) g JOIN unnest(members) f ON f.member = g.member
 		CROSS JOIN LATERAL (
 			SELECT CASE
-				WHEN NOT g.is_ours THEN format('calls %s instead of lockfence.guard_%s', g.function, g.kind)
 				WHEN NOT g.is_whole THEN format('does not fire BEFORE %s FOR EACH %s',
 					CASE g.kind WHEN 'truncate' THEN 'TRUNCATE' ELSE 'INSERT OR UPDATE OR DELETE' END,
 					CASE g.kind WHEN 'row' THEN 'ROW' ELSE 'STATEMENT' END)
@@ -157,6 +155,12 @@ AS $$
 			END
 		) AS a (reason)
 	WHERE a.reason IS NOT NULL
+	UNION ALL
+	SELECT i.member, CASE WHEN f.root IS NULL THEN 'warning' ELSE 'error' END, 'guard_impostor',
+		format('Trigger "%s" of %s has the name of a guard and calls %s, which is none: it decides nothing.',
+			i.name, i.member, i.function),
+		NULL, 'Look at what it does, and rename or drop it.'
+	FROM unnest(members) f CROSS JOIN LATERAL lockfence._impostors(ARRAY[f.member]) i
 $$;
 COMMENT ON FUNCTION lockfence._verify_guard_contents(lockfence._member[], lockfence._guard[]) IS
 'findings of verify(): guards that do something else than the fence declares';
@@ -337,7 +341,8 @@ $$;
 COMMENT ON FUNCTION lockfence._verify_choices(lockfence._member[]) IS
 'findings of verify(): what a fence was declared to let pass, and marks that a crash would lose';
 
--- null: there is none; 0: the role that asks may not look into its schema.
+-- null: there is none, or the signature is no signature; 0: the role that asks may not
+-- look into its schema.
 CREATE FUNCTION lockfence._find_validator(signature text)
 RETURNS regprocedure
 LANGUAGE plpgsql STABLE
@@ -348,7 +353,8 @@ BEGIN
 EXCEPTION
 	WHEN insufficient_privilege THEN
 		RETURN 0;
-	WHEN OTHERS THEN
+	WHEN data_exception OR syntax_error_or_access_rule_violation OR invalid_schema_name
+		OR feature_not_supported OR program_limit_exceeded THEN
 		RETURN NULL;
 END
 $$;
@@ -467,46 +473,61 @@ COMMENT ON FUNCTION lockfence._verify_owners(lockfence._member[]) IS
 'findings of verify(): who can take the guards off fenced tables, or get around them';
 
 -- Rows are looked at, but only a few of a table, and neither for long nor where that is not allowed.
-CREATE FUNCTION lockfence._lacks_marks(member regclass, token_column text)
-RETURNS boolean
+-- What else the errors are about, that is found by others.
+CREATE FUNCTION lockfence._unmarked_rows(member regclass, settings jsonb, OUT lack_marks boolean, OUT are_ahead boolean)
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 SET lock_timeout = '100ms'
 AS $$
-DECLARE
-	lacks boolean;
 BEGIN
 	IF NOT (has_table_privilege(member, 'SELECT') AND has_table_privilege('lockfence.mark', 'SELECT')
-		AND has_table_privilege('lockfence.state', 'SELECT')) THEN
-		RETURN false;
+		AND has_table_privilege('lockfence.state', 'SELECT')) OR row_security_active(member) THEN
+		RETURN;
 	END IF;
-	EXECUTE format(
-		'SELECT EXISTS ('
-		'	SELECT FROM (SELECT lockfence.resource_of(%1$L, t) AS resource, t.%2$I AS token FROM ONLY %1$s t LIMIT 100) s'
-		'	WHERE s.resource IS NOT NULL'
-		'		AND s.token > (SELECT coalesce(max(value), 0) FROM lockfence.state WHERE name IN (''floor'', ''minimum''))'
-		'		AND NOT EXISTS (SELECT FROM lockfence.mark m WHERE m.resource = s.resource))',
-		member, token_column) INTO lacks;
-	RETURN lacks;
-EXCEPTION WHEN OTHERS THEN
-	RETURN false;
+	SELECT bool_or(NOT r.has_mark), bool_or(r.has_mark) INTO lack_marks, are_ahead
+	FROM lockfence._rows_above_marks(member, settings ->> 'resource', settings ->> 'token_column', 100) r
+	WHERE r.token > (SELECT coalesce(max(value), 0) FROM lockfence.state WHERE name = 'minimum');
+EXCEPTION
+	WHEN lock_not_available OR undefined_column OR feature_not_supported OR invalid_parameter_value THEN
+		NULL;
 END
 $$;
-COMMENT ON FUNCTION lockfence._lacks_marks(regclass, text) IS
-'whether a row carries a token whose resource has no mark, as far as a few rows show';
+COMMENT ON FUNCTION lockfence._unmarked_rows(regclass, jsonb) IS
+'whether a row carries a token whose resource has no mark, or one above its mark, as far as a few rows show';
 
 CREATE FUNCTION lockfence._verify_marks(members lockfence._member[])
 RETURNS SETOF lockfence._finding
 LANGUAGE sql STABLE ROWS 10
 SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT DISTINCT m.root, 'error', 'marks_missing',
+	WITH looked_at AS MATERIALIZED (
+		SELECT m.member, m.root, m.settings FROM unnest(members) m JOIN pg_class c ON c.oid = m.member
+		WHERE m.is_guarded AND c.relkind = 'r' AND m.settings ?& ARRAY['resource', 'token_column']
+	), seen AS MATERIALIZED (
+		SELECT l.root, bool_or(u.lack_marks) AS lack_marks, bool_or(u.are_ahead) AS are_ahead
+		FROM looked_at l CROSS JOIN LATERAL lockfence._unmarked_rows(l.member, l.settings) u
+		GROUP BY l.root
+	)
+	SELECT s.root, 'error', 'marks_missing',
 		format('Rows of %s carry tokens of resources that have no mark, as after a restore without lockfence.mark: stale tokens pass.',
-			m.root),
-		format('SELECT lockfence.reconcile(%s);', lockfence._relation_literal(m.root)), NULL
-	FROM unnest(members) m JOIN pg_class c ON c.oid = m.member
-	WHERE m.is_guarded AND c.relkind = 'r' AND m.settings ?& ARRAY['resource', 'token_column']
-		AND lockfence._lacks_marks(m.member, m.settings ->> 'token_column')
+			s.root),
+		format('SELECT lockfence.reconcile(%s);', lockfence._relation_literal(s.root)), NULL
+	FROM seen s
+	WHERE s.lack_marks
+	UNION ALL
+	SELECT s.root, 'error', 'marks_behind',
+		format('Rows of %s carry tokens above the marks of their resources, as after a write under lockfence.bypass: tokens in between can pass.',
+			s.root),
+		NULL, 'Call lockfence.reconcile(), unless lockfence.reset_mark() lowered a mark on purpose and it is the rows that are wrong.'
+	FROM seen s
+	WHERE s.are_ahead
+	UNION ALL
+	SELECT l.member, 'info', 'rows_hidden',
+		format('Row-level security hides rows of %s from the role that asks: whether their marks are there was not looked at.',
+			l.member),
+		NULL, 'Ask as a role that bypasses row-level security.'
+	FROM looked_at l
+	WHERE has_table_privilege(l.member, 'SELECT') AND row_security_active(l.member)
 $$;
 COMMENT ON FUNCTION lockfence._verify_marks(lockfence._member[]) IS
 'findings of verify(): marks that did not come with the rows';

@@ -321,15 +321,7 @@ extern void lockfence_explain_end(ErrorData *edata);
 extern Size lockfence_ended_size(void);
 extern void lockfence_ended_init_memory(void *memory);
 
-/*
- * trigarg.c: a fence as its trigger's arguments declare it
- *
- * Triggers fire in the order of their names, and a guard has to be the last:
- * "~" sorts after every letter of ASCII.
- */
-#define LOCKFENCE_ROW_GUARD			"~lockfence_row"
-#define LOCKFENCE_STATEMENT_GUARD	"~lockfence_statement"
-
+/* trigarg.c: a fence as its trigger's arguments declare it */
 typedef struct TemplatePart
 {
 	char	   *literal;		/* text; NULL: the value of a column */

@@ -16,8 +16,12 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "access/relation.h"
 #include "access/xact.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_proc.h"
+#include "catalog/pg_trigger.h"
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
 #include "funcapi.h"
@@ -53,6 +57,7 @@ typedef struct LastFence
 } LastFence;
 
 PG_FUNCTION_INFO_V1(lockfence_fence_settings);
+PG_FUNCTION_INFO_V1(lockfence_is_guard);
 
 static HTAB *fences = NULL;
 static uint64 generation = 1;	/* changes when any cached fence turns stale */
@@ -356,25 +361,71 @@ lockfence_open_table(Oid relid, LOCKMODE mode)
 	return rel;
 }
 
+#define EVERY_WRITE (TRIGGER_TYPE_BEFORE | TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE | TRIGGER_TYPE_DELETE)
+
 /*
- * The fence of a relation, or NULL where no guard is sure to fire; guards
- * have fixed names.
+ * What a trigger of a guard's function has to be, pg_trigger.tgtype; 0: it is no such
+ * function.  A guard is known by its function, since every owner of a table may
+ * name a trigger at will, and rename a guard.
  */
+static int16
+guard_type(Oid function)
+{
+	static const struct
+	{
+		const char *function;
+		int16		type;
+	}			guards[] = {
+		{"guard_row", TRIGGER_TYPE_ROW | EVERY_WRITE},
+		{"guard_statement", EVERY_WRITE},
+		{"guard_truncate", TRIGGER_TYPE_BEFORE | TRIGGER_TYPE_TRUNCATE}
+	};
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	Form_pg_proc proc;
+	int16		type = 0;
+
+	if (!HeapTupleIsValid(tuple))
+		return 0;
+	proc = (Form_pg_proc) GETSTRUCT(tuple);
+	for (int i = 0; i < lengthof(guards); i++)
+	{
+		if (strcmp(NameStr(proc->proname), guards[i].function) == 0 && proc->pronargs == 0 &&
+			proc->pronamespace == get_namespace_oid(LOCKFENCE_SCHEMA, true))
+			type = guards[i].type;
+	}
+	ReleaseSysCache(tuple);
+	return type;
+}
+
+/* Is a trigger a guard that is sure to fire for every write? */
+static bool
+is_sure_guard(const Trigger *trigger)
+{
+	return trigger->tgenabled == TRIGGER_FIRES_ALWAYS && trigger->tgnattr == 0 &&
+		trigger->tgqual == NULL && !TRIGGER_FOR_TRUNCATE(trigger->tgtype) &&
+		trigger->tgtype == guard_type(trigger->tgfoid);
+}
+
+/* The fence of a relation, or NULL where no guard is sure to fire. */
 const Fence *
 lockfence_relation_fence(Relation rel)
 {
-	TriggerDesc *triggers = rel->trigdesc;
+	/* a copy: looking a function up may have the relcache entry rebuilt */
+	TriggerDesc *triggers = CopyTriggerDesc(rel->trigdesc);
 
 	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)
 	{
-		const Trigger *trigger = &triggers->triggers[i];
-
-		if (trigger->tgenabled == TRIGGER_FIRES_ALWAYS &&
-			(strcmp(trigger->tgname, LOCKFENCE_ROW_GUARD) == 0 ||
-			 strcmp(trigger->tgname, LOCKFENCE_STATEMENT_GUARD) == 0))
-			return cached_fence(rel, trigger);
+		if (is_sure_guard(&triggers->triggers[i]))
+			return cached_fence(rel, &triggers->triggers[i]);
 	}
 	return NULL;
+}
+
+/* _is_guard(function oid): is it the function of a guard, of whatever kind? */
+Datum
+lockfence_is_guard(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(guard_type(PG_GETARG_OID(0)) != 0);
 }
 
 /* A setting as a nullable text datum. */

@@ -1,0 +1,203 @@
+/*
+ * survey.c
+ *		The tokens in a table's rows that stand above the marks of their resources.
+ *
+ * verify() and reconcile() are run by administrators over the tables of others.  A
+ * query would run what those have defined, with the administrator's rights: the
+ * query of a view, a policy, a cast from the token column's type.  So the rows are
+ * read here, out of the tables themselves, and nothing of the owner's is called:
+ * a token has to be stored as a bigint, and the values that make a resource's name
+ * are printed by their types' output functions.  Those take and return cstring, which
+ * no language does that a role other than a superuser may write in.
+ *
+ * What a query would have been denied is denied all the same: it takes SELECT on
+ * the table, and a table whose policies would hide rows from the caller is refused,
+ * since an answer about the others would pass for one about all.
+ *
+ * A row is read by a snapshot, and its mark after that.  An accepted write
+ * commits its row and its mark at once, and marks go up, so a mark that is lower
+ * than the row's token is so for good, until reconcile() raises it or a write of that
+ * resource does.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "catalog/pg_inherits.h"
+#include "catalog/pg_type.h"
+#include "executor/executor.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "storage/lmgr.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rls.h"
+#include "utils/snapmgr.h"
+
+#include "compat.h"
+#include "lockfence.h"
+
+typedef struct Survey
+{
+	ReturnSetInfo *found;
+	char	   *template;
+	char	   *token_column;
+	int64		left;			/* rows still to be looked at; negative: all */
+	MemoryContext memory;		/* of one row */
+
+	/* the row that was found last: many follow that say the same */
+	StringInfoData last_name;
+	FenceToken	last_token;
+} Survey;
+
+PG_FUNCTION_INFO_V1(lockfence_rows_above_marks);
+
+/* May the caller read the whole table?  Raises an error if not. */
+static void
+require_readable(Oid relid)
+{
+	char	   *name = get_rel_name(relid);
+	char		kind = get_rel_relkind(relid);
+	AclResult	allowed;
+
+	if (name == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("there is no relation with OID %u", relid)));
+	if (kind != RELKIND_RELATION && kind != RELKIND_PARTITIONED_TABLE)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not a table", name)));
+	allowed = pg_class_aclcheck(relid, GetUserId(), ACL_SELECT);
+	if (allowed != ACLCHECK_OK)
+		aclcheck_error(allowed, OBJECT_TABLE, name);
+	if (check_enable_rls(relid, InvalidOid, true) == RLS_ENABLED)
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("row-level security hides rows of table \"%s\"", name),
+				 errdetail("The marks of rows that cannot be seen would be left as they are."),
+				 errhint("Call the function as a role that bypasses row-level security.")));
+}
+
+/* The columns of the fence in this table, which numbers them in a way of its own. */
+static Fence *
+resolve_layout(const Survey *survey, Relation rel)
+{
+	Fence	   *fence = palloc0(sizeof(Fence));
+
+	fence->resource = survey->template;
+	lockfence_split_template(fence, survey->template);
+	lockfence_resolve_template(fence, rel);
+	fence->token_attno = lockfence_resolve_column(rel, survey->token_column);
+	if (getBaseType(TupleDescAttr(RelationGetDescr(rel), fence->token_attno - 1)->atttypid) != INT8OID)
+		lockfence_refuse_setting(psprintf("token_column=%s", survey->token_column),
+								 "The column must be of type lockfence.fence_token or bigint.");
+	return fence;
+}
+
+/* Has a row been found that says the same, or more? */
+static bool
+is_known(const Survey *survey, const char *name, FenceToken token)
+{
+	return token <= survey->last_token && strcmp(name, survey->last_name.data) == 0;
+}
+
+/* Return a row that is above its mark, or above the floor if there is none. */
+static void
+report_row(Survey *survey, const char *name, FenceToken token)
+{
+	FenceToken	mark = lockfence_mark_peek(name);
+	Datum		values[3] = {CStringGetTextDatum(name), Int64GetDatum(token), BoolGetDatum(mark != 0)};
+	bool		nulls[3] = {false};
+
+	resetStringInfo(&survey->last_name);
+	appendStringInfoString(&survey->last_name, name);
+	survey->last_token = token;
+	if (token > (mark != 0 ? mark : lockfence_state_floor()))
+		tuplestore_putvalues(survey->found->setResult, survey->found->setDesc, values, nulls);
+}
+
+/* Look at one row.  One without a token, or that no resource is named by, has nothing to say. */
+static void
+survey_row(Survey *survey, const Fence *fence, TupleTableSlot *slot)
+{
+	bool		isnull;
+	FenceToken	token = DatumGetInt64(slot_getattr(slot, fence->token_attno, &isnull));
+	char	   *name;
+
+	if (isnull || token <= 0)
+		return;
+	name = lockfence_find_resource(fence, slot);
+	if (name != NULL && !is_known(survey, name, token))
+		report_row(survey, name, token);
+}
+
+/* Look at the rows of one table. */
+static void
+survey_table(Survey *survey, Relation rel)
+{
+	MemoryContext before = CurrentMemoryContext;
+	Fence	   *fence = resolve_layout(survey, rel);
+	TupleTableSlot *slot = table_slot_create(rel, NULL);
+	TableScanDesc scan = table_beginscan(rel, GetActiveSnapshot(), 0, NULL);
+
+	while (survey->left != 0 && table_scan_getnextslot(scan, ForwardScanDirection, slot))
+	{
+		CHECK_FOR_INTERRUPTS();
+		survey->left--;
+		MemoryContextSwitchTo(survey->memory);
+		survey_row(survey, fence, slot);
+		MemoryContextSwitchTo(before);
+		MemoryContextReset(survey->memory);
+	}
+	table_endscan(scan);
+	ExecDropSingleTupleTableSlot(slot);
+}
+
+/* Look at a table, or not, where its rows are elsewhere: in partitions, or beyond our reach. */
+static void
+survey_relation(Survey *survey, Oid relid)
+{
+	Relation	rel = table_open(relid, AccessShareLock);
+
+	if (rel->rd_rel->relkind == RELKIND_RELATION && !RELATION_IS_OTHER_TEMP(rel))
+		survey_table(survey, rel);
+	table_close(rel, NoLock);
+}
+
+/*
+ * _rows_above_marks(target regclass, template text, token_column text, sample
+ * integer): the tokens above the marks of their resources, of a table with its
+ * partitions and children, or of so many rows of the table alone.  One resource
+ * may come more than once.
+ */
+Datum
+lockfence_rows_above_marks(PG_FUNCTION_ARGS)
+{
+	Oid			target = PG_GETARG_OID(0);
+	bool		is_sample = !PG_ARGISNULL(3);
+	Survey		survey = {
+		.found = (ReturnSetInfo *) fcinfo->resultinfo,
+		.template = text_to_cstring(PG_GETARG_TEXT_PP(1)),
+		.token_column = text_to_cstring(PG_GETARG_TEXT_PP(2)),
+		.left = is_sample ? PG_GETARG_INT32(3) : -1
+	};
+	List	   *tables;
+	ListCell   *table;
+
+	lockfence_begin_rows(fcinfo);
+	/* before it is locked, and once it cannot change any more */
+	require_readable(target);
+	LockRelationOid(target, AccessShareLock);
+	require_readable(target);
+	survey.memory = AllocSetContextCreate(CurrentMemoryContext, "lockfence survey",
+										  ALLOCSET_SMALL_SIZES);
+	initStringInfo(&survey.last_name);
+	tables = is_sample ? list_make1_oid(target) : find_all_inheritors(target, AccessShareLock, NULL);
+	foreach(table, tables)
+		survey_relation(&survey, lfirst_oid(table));
+	return (Datum) 0;
+}
