@@ -4,33 +4,51 @@
 -- would have it speak for the newer grant, so the mark is set once more in
 -- between, which makes the transaction forget what it holds.
 
-CREATE FUNCTION lockfence._literals(target regclass, columns jsonb)
-RETURNS TABLE (name name, literal text)
+-- Tables are others' here as well, so what they have defined runs as their owners, and
+-- nothing of the values is looked at before.
+
+CREATE FUNCTION lockfence._as_owner(
+	target regclass, statement text, path text, OUT written bigint, OUT answer text[])
+LANGUAGE c VOLATILE STRICT
+AS 'MODULE_PATHNAME', 'lockfence_as_owner';
+COMMENT ON FUNCTION lockfence._as_owner(regclass, text, text) IS
+'executes a statement with the rights of a table''s owner, which the caller must have too, and under a search path; returns how many rows it was about, and the first as texts';
+
+CREATE FUNCTION lockfence._guarded_as_owner(
+	target regclass, key jsonb, changes jsonb, token lockfence.fence_token, path text)
+RETURNS bigint
+LANGUAGE c VOLATILE
+AS 'MODULE_PATHNAME', 'lockfence_guarded_as_owner';
+COMMENT ON FUNCTION lockfence._guarded_as_owner(regclass, jsonb, jsonb, lockfence.fence_token, text) IS
+'guarded_update() or, with no changes, guarded_delete() with the rights of a table''s owner, which the caller must have too, and under a search path';
+
+CREATE FUNCTION lockfence._given_texts(target regclass, columns jsonb, is_key boolean)
+RETURNS TABLE (name name, input text, equality text)
+LANGUAGE c STABLE STRICT ROWS 10
+AS 'MODULE_PATHNAME', 'lockfence_given_texts';
+COMMENT ON FUNCTION lockfence._given_texts(regclass, jsonb, boolean) IS
+'columns of a table with the texts that their input functions are to read, and for a key with the operators that compare them';
+
+CREATE FUNCTION lockfence._literals(target regclass, columns jsonb, is_key boolean)
+RETURNS TABLE (name name, literal text, equality text)
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-	place text;
 BEGIN
 	IF columns IS NULL OR jsonb_typeof(columns) <> 'object' OR columns = '{}' THEN
 		RAISE EXCEPTION 'key and changes must be objects that name columns'
 			USING ERRCODE = 'invalid_parameter_value', HINT = 'For example: ''{"batch_id": 9921}''.';
 	END IF;
-	FOR name IN SELECT k FROM jsonb_object_keys(columns) AS k ORDER BY k LOOP
-		SELECT format_type(a.atttypid, a.atttypmod) INTO place FROM pg_attribute a
-		WHERE a.attrelid = target AND a.attname = name AND a.attnum > 0 AND NOT a.attisdropped;
-		IF NOT FOUND THEN
-			RAISE EXCEPTION 'column "%" of table "%" does not exist', lockfence._visible(name), lockfence._visible(target::text)
-				USING ERRCODE = 'undefined_column';
-		END IF;
-		EXECUTE format('SELECT quote_nullable(c.%1$I::text) || %2$L FROM jsonb_to_record($1) AS c (%1$I %3$s)',
-			name, '::' || place, place) INTO literal USING columns;
-		RETURN NEXT;
-	END LOOP;
+	RETURN QUERY
+	SELECT g.name, CASE WHEN g.input IS NULL AND is_key THEN NULL
+			ELSE quote_nullable(g.input) || '::' || format_type(a.atttypid, a.atttypmod) END, g.equality
+	FROM lockfence._given_texts(target, columns, is_key) g
+		JOIN pg_attribute a ON a.attrelid = target AND a.attname = g.name
+	ORDER BY g.name;
 END
 $$;
-COMMENT ON FUNCTION lockfence._literals(regclass, jsonb) IS
-'columns of a table and their values as literals';
+COMMENT ON FUNCTION lockfence._literals(regclass, jsonb, boolean) IS
+'columns of a table and their values as literals (null: of a key, a null), and for a key the operators that compare them';
 
 CREATE FUNCTION lockfence._condition(target regclass, key jsonb)
 RETURNS text
@@ -38,9 +56,8 @@ LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT string_agg(
-		CASE WHEN key -> l.name::text = 'null' THEN format('t.%I IS NULL', l.name)
-			ELSE format('t.%I = %s', l.name, l.literal) END, ' AND ')
-	FROM lockfence._literals(target, key) l
+		coalesce(format('t.%I %s ', l.name, l.equality) || l.literal, format('t.%I IS NULL', l.name)), ' AND ')
+	FROM lockfence._literals(target, key, true) l
 $$;
 COMMENT ON FUNCTION lockfence._condition(regclass, jsonb) IS
 'the condition that rows of a table match a key';
@@ -50,7 +67,7 @@ RETURNS text
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT string_agg(format('%I = %s', l.name, l.literal), ', ') FROM lockfence._literals(target, changes) l
+	SELECT string_agg(format('%I = %s', l.name, l.literal), ', ') FROM lockfence._literals(target, changes, false) l
 $$;
 COMMENT ON FUNCTION lockfence._assignments(regclass, jsonb) IS
 'the assignments of an UPDATE';
@@ -105,9 +122,9 @@ DECLARE
 	placeholder text;
 BEGIN
 	FOREACH placeholder IN ARRAY coalesce(lockfence.template_columns(template), '{}') LOOP
-		expression := format('replace(%s, %L, t.%I::text)', expression, '{' || placeholder || '}', placeholder);
+		expression := format('pg_catalog.replace(%s, %L, t.%I::pg_catalog.text)', expression, '{' || placeholder || '}', placeholder);
 	END LOOP;
-	RETURN format('replace(replace(%s, ''{{'', ''{''), ''}}'', ''}'')', expression);
+	RETURN format('pg_catalog.replace(pg_catalog.replace(%s, ''{{'', ''{''), ''}}'', ''}'')', expression);
 END
 $$;
 COMMENT ON FUNCTION lockfence._filled_in(text) IS
@@ -121,7 +138,7 @@ AS $$
 DECLARE
 	stage lockfence._stage;
 	template text;
-	stored bigint;
+	answer text[];
 BEGIN
 	stage.target := target;
 	SELECT true, f.resource, f.resource IS NULL, f.accept = 'presented', f.token_column
@@ -135,14 +152,17 @@ BEGIN
 		WHERE attrelid = target AND NOT attisdropped AND atttypid = 'lockfence.fence_token'::regtype
 		ORDER BY attnum LIMIT 1;
 	END IF;
-	EXECUTE format('SELECT t.tableoid, coalesce(lockfence.resource_of(%L, t), %s), %s FROM %s t WHERE %s', target,
-		lockfence._filled_in(template), coalesce('t.' || quote_ident(stage.token_column), 'NULL'), target, condition)
-	INTO stage.leaf, stage.resource, stored;
+	SELECT a.answer INTO answer FROM lockfence._as_owner(target, format(
+		'SELECT t.tableoid, coalesce(lockfence.resource_of(%L, t.*), %s), (%s)::pg_catalog.int8 FROM %s t WHERE %s', target,
+		lockfence._filled_in(template), coalesce('t.' || quote_ident(stage.token_column), 'NULL'), target, condition),
+		'pg_catalog, pg_temp') a;
+	stage.leaf := answer[1]::oid;
+	stage.resource := answer[2];
 	IF stage.leaf IS NULL THEN
 		RAISE EXCEPTION 'the drill found no row of table "%" with this key', lockfence._visible(target::text)
 			USING ERRCODE = 'no_data_found', HINT = 'Name one that exists. What the drill does to it is rolled back.';
 	END IF;
-	stage.token := greatest(stored, 0,
+	stage.token := greatest(answer[3]::bigint, 0,
 		(SELECT m.token FROM lockfence.mark m WHERE m.resource = stage.resource),
 		(SELECT max(s.value) FROM lockfence.state s WHERE s.name IN ('floor', 'minimum')),
 		(SELECT s.value << 48 FROM lockfence.state s WHERE s.name = 'epoch')) + 1;
@@ -161,21 +181,19 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-	statement text := CASE
-		WHEN stage.is_row_fence AND stage.takes_presented_only
-			THEN format('SELECT 1 WHERE lockfence.guarded_update(%L, %L, %L, %s) OPERATOR(pg_catalog.>) 0',
-				stage.target, key, changes, token)
-		ELSE format('UPDATE %s t SET %s%s WHERE %s', stage.target, lockfence._assignments(stage.target, changes),
-			', ' || quote_ident(stage.token_column) || ' = ' || token, lockfence._condition(stage.target, key)) END;
 	written bigint;
 BEGIN
 	IF stage.resource IS NOT NULL THEN
 		PERFORM lockfence.present(stage.resource, token);
 	END IF;
-	PERFORM set_config('search_path', caller_path, true);
-	EXECUTE statement;
-	GET DIAGNOSTICS written = ROW_COUNT;
-	PERFORM set_config('search_path', 'pg_catalog, pg_temp', true);
+	IF stage.is_row_fence AND stage.takes_presented_only THEN
+		written := lockfence._guarded_as_owner(stage.target, key, changes, token, caller_path);
+	ELSE
+		SELECT a.written INTO written
+		FROM lockfence._as_owner(stage.target, format('UPDATE %s t SET %s%s WHERE %s', stage.target,
+			lockfence._assignments(stage.target, changes), ', ' || quote_ident(stage.token_column) || ' = ' || token,
+			lockfence._condition(stage.target, key)), caller_path) a;
+	END IF;
 	IF written = 0 THEN
 		RAISE EXCEPTION 'token % was accepted, but the drill could not write its row', token
 			USING ERRCODE = 'no_data_found', HINT = 'A trigger or row-level security keeps the row from being written.';
@@ -253,8 +271,33 @@ COMMENT ON FUNCTION lockfence._ways(lockfence._stage, jsonb, jsonb, bigint) IS
 'the statements that the late holder of a drill tries';
 
 -- The table's own triggers run under the caller's search path.
+CREATE FUNCTION lockfence._carry_out(
+	path text, statement text, stage lockfence._stage, key jsonb, changes jsonb, caller_path text)
+RETURNS bigint
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	CASE path
+		WHEN 'present' THEN
+			PERFORM lockfence.present(stage.resource, stage.token);
+			RETURN 1;
+		WHEN 'guarded_update' THEN
+			RETURN lockfence._guarded_as_owner(stage.target, key, changes, stage.token, caller_path);
+		WHEN 'guarded_delete' THEN
+			RETURN lockfence._guarded_as_owner(stage.target, key, NULL, stage.token, caller_path);
+		ELSE
+			RETURN (SELECT a.written FROM lockfence._as_owner(stage.target, statement, caller_path) a);
+	END CASE;
+END
+$$;
+COMMENT ON FUNCTION lockfence._carry_out(text, text, lockfence._stage, jsonb, jsonb, text) IS
+'does what a statement of the late holder says, as the table''s owner where it writes; returns the number of rows';
+
+-- Whichever error comes is the answer, so all are expected.
 CREATE FUNCTION lockfence._try(
-	path text, presented bigint, statement text, caller_path text, OUT verdict text, OUT code text, OUT message text)
+	path text, presented bigint, statement text, stage lockfence._stage, key jsonb, changes jsonb, caller_path text,
+	OUT verdict text, OUT code text, OUT message text)
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -267,9 +310,7 @@ BEGIN
 	IF presented IS NOT NULL THEN
 		PERFORM lockfence.present(presented);
 	END IF;
-	PERFORM set_config('search_path', caller_path, true);
-	EXECUTE statement;
-	GET DIAGNOSTICS written = ROW_COUNT;
+	written := lockfence._carry_out(path, statement, stage, key, changes, caller_path);
 	RAISE EXCEPTION USING ERRCODE = 'LFEND';
 EXCEPTION
 	WHEN SQLSTATE 'LFEND' THEN
@@ -280,7 +321,7 @@ EXCEPTION
 		message := SQLERRM;
 END
 $$;
-COMMENT ON FUNCTION lockfence._try(text, bigint, text, text) IS
+COMMENT ON FUNCTION lockfence._try(text, bigint, text, lockfence._stage, jsonb, jsonb, text) IS
 'what comes of a statement of the late holder; it is rolled back';
 
 CREATE TYPE lockfence._outcome AS (path text, verdict text, code text, message text, statement text);
@@ -312,6 +353,7 @@ BEGIN
 		IF current_setting('lockfence.preempt', true) <> 'off' THEN
 			PERFORM set_config('lockfence.preempt', 'off', true);
 		END IF;
+		SET CONSTRAINTS ALL IMMEDIATE;
 		stage := lockfence._set_stage(target, condition);
 		PERFORM lockfence._assignments(target, changes);
 		PERFORM lockfence._take_over(stage, key, changes, stage.token, caller_path);
@@ -320,7 +362,7 @@ BEGIN
 			found := (way.path, 'skipped', NULL, way.reason, NULL);
 			IF way.statement IS NOT NULL THEN
 				SELECT way.path, t.verdict, t.code, t.message, way.statement INTO found
-				FROM lockfence._try(way.path, way.presented, way.statement, caller_path) t;
+				FROM lockfence._try(way.path, way.presented, way.statement, stage, key, changes, caller_path) t;
 			END IF;
 			outcomes := outcomes || found;
 		END LOOP;
@@ -332,6 +374,6 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION lockfence.drill(regclass, jsonb, jsonb, text) IS
-'plays a late holder on a row of a table: a grant writes, a newer one takes over and writes, and the first comes back by every path there is. verdict: refused (as it should be), accepted (a stale write passed), ignored (no row, and no error), error (something else than the fence stopped it), skipped (message says why). Everything is rolled back. Waits for transactions that hold the row or its resource. For tests; takes a superuser. Example: SELECT * FROM lockfence.drill(''batch'', ''{"batch_id": 9921}'', ''{"state": "settled"}'')';
+'plays a late holder on a row of a table: a grant writes, a newer one takes over and writes, and the first comes back by every path there is. verdict: refused (as it should be), accepted (a stale write passed), ignored (no row, and no error), error (something else than the fence stopped it), skipped (message says why). Everything is rolled back. Waits for transactions that hold the row or its resource. The table''s triggers, and whatever else it evaluates, run as its owner, and security-restricted. For tests; takes a superuser, or a role with the owner''s rights. Example: SELECT * FROM lockfence.drill(''batch'', ''{"batch_id": 9921}'', ''{"state": "settled"}'')';
 
 REVOKE ALL ON FUNCTION lockfence.drill(regclass, jsonb, jsonb, text) FROM PUBLIC;

@@ -6,8 +6,10 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "access/table.h"
 #include "catalog/pg_operator.h"
 #include "catalog/pg_type.h"
+#include "funcapi.h"
 #include "lib/stringinfo.h"
 #include "lockfence.h"
 #include "miscadmin.h"
@@ -17,6 +19,8 @@
 #include "utils/numeric.h"
 #include "utils/syscache.h"
 #include "utils/typcache.h"
+
+PG_FUNCTION_INFO_V1(lockfence_given_texts);
 
 static void append_array_element(StringInfo text, JsonbValue *value, bool documents);
 
@@ -201,33 +205,80 @@ lockfence_given_columns(Relation rel, Jsonb *object, const char *what, int *ncol
 	return columns;
 }
 
-/* Append `column = $n`, by the equality that the type's indexes use. */
+/*
+ * The equality that the type's indexes use, as SQL names it whatever the search
+ * path: only a superuser can make another the one of a type.
+ */
+static char *
+equality_of(const char *column, Oid type)
+{
+	Oid			equality = lookup_type_cache(type, TYPECACHE_EQ_OPR)->eq_opr;
+	HeapTuple	tuple;
+	Form_pg_operator op;
+	char	   *name;
+
+	if (!OidIsValid(equality))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_FUNCTION),
+				 errmsg("column \"%s\" cannot be part of a key", lockfence_visible(column)),
+				 errdetail("Type %s has no equality operator.",
+						   lockfence_visible(format_type_be(type)))));
+	tuple = SearchSysCache1(OPEROID, ObjectIdGetDatum(equality));
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for operator %u", equality);
+	op = (Form_pg_operator) GETSTRUCT(tuple);
+	name = psprintf("OPERATOR(%s.%s)", quote_identifier(get_namespace_name(op->oprnamespace)),
+					NameStr(op->oprname));
+	ReleaseSysCache(tuple);
+	return name;
+}
+
+/* Append `column = $n`. */
 void
 lockfence_append_key(StringInfo statement, const GivenColumn *key, int param)
 {
-	TypeCacheEntry *type = lookup_type_cache(key->type, TYPECACHE_EQ_OPR);
-	HeapTuple	tuple;
-	Form_pg_operator op;
-
 	if (key->isnull)
-	{
 		appendStringInfo(statement, "%s IS NULL", quote_identifier(key->name));
-		return;
+	else
+		appendStringInfo(statement, "%s %s $%d", quote_identifier(key->name),
+						 equality_of(key->name, key->type), param);
+}
+
+/*
+ * _given_texts(target regclass, columns jsonb, is_key boolean): the columns that an
+ * object names, with the text that each one's input function is to read (null: a null),
+ * which is not called, and for a key with the operator that compares.
+ */
+Datum
+lockfence_given_texts(PG_FUNCTION_ARGS)
+{
+	Relation	rel = lockfence_open_table(PG_GETARG_OID(0), AccessShareLock);
+	Jsonb	   *object = PG_GETARG_JSONB_P(1);
+	ReturnSetInfo *rows = (ReturnSetInfo *) fcinfo->resultinfo;
+	JsonbIterator *iterator = JsonbIteratorInit(&object->root);
+	JsonbValue	name;
+	JsonbValue	value;
+
+	lockfence_begin_rows(fcinfo);
+	(void) JsonbIteratorNext(&iterator, &name, true);
+	while (JsonbIteratorNext(&iterator, &name, true) == WJB_KEY)
+	{
+		Form_pg_attribute column = find_column(rel, pnstrdup(name.val.string.val, name.val.string.len));
+		Datum		values[3] = {NameGetDatum(&column->attname)};
+		bool		nulls[3] = {false};
+
+		(void) JsonbIteratorNext(&iterator, &value, true);
+		nulls[1] = value.type == jbvNull;
+		if (!nulls[1])
+			values[1] = CStringGetTextDatum(json_input(rel, NameStr(column->attname),
+													   column->atttypid, &value));
+		nulls[2] = !PG_GETARG_BOOL(2);
+		if (!nulls[2])
+			values[2] = CStringGetTextDatum(equality_of(NameStr(column->attname), column->atttypid));
+		tuplestore_putvalues(rows->setResult, rows->setDesc, values, nulls);
 	}
-	if (!OidIsValid(type->eq_opr))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_FUNCTION),
-				 errmsg("column \"%s\" cannot be part of a key", lockfence_visible(key->name)),
-				 errdetail("Type %s has no equality operator.",
-						   lockfence_visible(format_type_be(key->type)))));
-	tuple = SearchSysCache1(OPEROID, ObjectIdGetDatum(type->eq_opr));
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for operator %u", type->eq_opr);
-	op = (Form_pg_operator) GETSTRUCT(tuple);
-	appendStringInfo(statement, "%s OPERATOR(%s.%s) $%d", quote_identifier(key->name),
-					 quote_identifier(get_namespace_name(op->oprnamespace)),
-					 NameStr(op->oprname), param);
-	ReleaseSysCache(tuple);
+	table_close(rel, AccessShareLock);
+	return (Datum) 0;
 }
 
 /* An argument as jsonb, not null. */

@@ -70,14 +70,15 @@ require_readable(Oid relid)
 	if (kind != RELKIND_RELATION && kind != RELKIND_PARTITIONED_TABLE)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not a table", name)));
+				 errmsg("\"%s\" is not a table", lockfence_visible(name))));
 	allowed = pg_class_aclcheck(relid, GetUserId(), ACL_SELECT);
 	if (allowed != ACLCHECK_OK)
-		aclcheck_error(allowed, OBJECT_TABLE, name);
+		aclcheck_error(allowed, OBJECT_TABLE, lockfence_visible(name));
 	if (check_enable_rls(relid, InvalidOid, true) == RLS_ENABLED)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("row-level security hides rows of table \"%s\"", name),
+				 errmsg("row-level security hides rows of table \"%s\"",
+						lockfence_visible(name)),
 				 errdetail("The marks of rows that cannot be seen would be left as they are."),
 				 errhint("Call the function as a role that bypasses row-level security.")));
 }

@@ -99,6 +99,54 @@ CREATE RULE eat AS ON UPDATE TO plain DO INSTEAD NOTHING;
 SELECT lockfence.drill('plain', '{"id": 1}', '{"state": "late"}');
 DROP RULE eat ON plain;
 
+-- What the table's owner has defined runs as the owner, and nothing of it stays in the session; columns by any name.
+CREATE ROLE regress_lf_drill_owner;
+GRANT USAGE, CREATE ON SCHEMA test_drill TO regress_lf_drill_owner;
+SET ROLE regress_lf_drill_owner;
+CREATE DOMAIN odd AS integer CHECK (value % 2 = 1 AND current_user = 'regress_lf_drill_owner');
+CREATE TABLE owned (t odd PRIMARY KEY, s text, who text DEFAULT current_user);
+INSERT INTO owned VALUES (1, 'new');
+CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	IF current_user <> 'regress_lf_drill_owner' THEN
+		RAISE EXCEPTION 'run by %', current_user;
+	END IF;
+	PERFORM set_config('search_path', 'nowhere', false), set_config('work_mem', '64kB', false);
+	RETURN coalesce(new, old);
+END
+$$;
+CREATE TRIGGER tell BEFORE INSERT OR UPDATE OR DELETE ON owned FOR EACH ROW EXECUTE FUNCTION tell();
+CREATE CONSTRAINT TRIGGER tell_late AFTER INSERT OR UPDATE OR DELETE ON owned DEFERRABLE INITIALLY DEFERRED
+FOR EACH ROW EXECUTE FUNCTION tell();
+RESET ROLE;
+SELECT lockfence.attach('owned', 'drill:owned-{t}', 'r');
+SELECT path, verdict, code FROM lockfence.drill('owned', '{"t": 1}', '{"s": "late"}') WHERE path NOT IN ('MERGE', 'COPY');
+SHOW search_path;
+SHOW work_mem;
+SELECT current_user = session_user AS same;
+-- ... who need not be the one that may call the guarded functions, but the caller has to have the owner's rights
+CREATE ROLE regress_lf_drill_team IN ROLE regress_lf_drill_owner, pg_monitor;
+CREATE ROLE regress_lf_drill_other IN ROLE pg_monitor;
+GRANT USAGE ON SCHEMA test_drill TO regress_lf_drill_other;
+GRANT ALL ON owned TO regress_lf_drill_other;
+GRANT EXECUTE ON FUNCTION lockfence.drill(regclass, jsonb, jsonb, text), lockfence._reset_mark(text, lockfence.fence_token),
+	lockfence.present(text, lockfence.fence_token), lockfence.present(lockfence.fence_token),
+	lockfence.guarded_delete(regclass, jsonb, lockfence.fence_token) TO regress_lf_drill_team, regress_lf_drill_other;
+SET client_min_messages = error;
+SET ROLE regress_lf_drill_team;
+SELECT path, verdict, code FROM lockfence.drill('owned', '{"t": 1}', '{"s": "late"}') WHERE path LIKE 'guarded%';
+SET ROLE regress_lf_drill_other;
+SELECT lockfence.drill('owned', '{"t": 1}', '{"s": "late"}');
+SELECT lockfence._as_owner('owned', 'SELECT 1', '');
+SELECT lockfence._guarded_as_owner('owned', '{"t": 1}', NULL, 1, '');
+RESET ROLE;
+SET client_min_messages = warning;
+CREATE VIEW owned_view AS SELECT * FROM owned;
+SELECT lockfence.drill('owned_view', '{"t": 1}', '{"s": "late"}');
+REVOKE EXECUTE ON FUNCTION lockfence.drill(regclass, jsonb, jsonb, text), lockfence._reset_mark(text, lockfence.fence_token),
+	lockfence.present(text, lockfence.fence_token), lockfence.present(lockfence.fence_token),
+	lockfence.guarded_delete(regclass, jsonb, lockfence.fence_token) FROM regress_lf_drill_team, regress_lf_drill_other;
+
 -- Errors.
 SELECT lockfence.drill('batch', '{"region": "us", "no": 1}', '{"state": "late"}');
 SELECT lockfence.drill('batch', '{"region": "eu", "no": 1}', '{}');
@@ -111,3 +159,4 @@ RESET ROLE;
 DROP ROLE regress_lf_drill;
 
 DROP SCHEMA test_drill CASCADE;
+DROP ROLE regress_lf_drill_team, regress_lf_drill_other, regress_lf_drill_owner;

@@ -124,7 +124,7 @@ SELECT * FROM marks_of('ahead:');
 -- ... but for tokens that the lowest one in force is above
 CALL load('UPDATE ahead SET fence = 50 WHERE id = 1');
 BEGIN;
-SELECT lockfence.reopen(50, 'test');
+SELECT count(lockfence._set_state('minimum', 50));
 SELECT * FROM found('marks_behind', 'marks_missing');
 ROLLBACK;
 
