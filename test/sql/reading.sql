@@ -131,9 +131,9 @@ ROLLBACK;
 -- Rows that no resource is named by are passed over, and so are those without a token.
 CREATE TABLE nameless (name text, fence bigint);
 SELECT lockfence.attach('nameless', '{name}', 'fence');
-CALL load($$INSERT INTO nameless VALUES (NULL, 10), ('', 10), (repeat('n', 1025), 10), ('nameless', NULL), ('nameless', 0), ('nameless', -1), ('nameless', 10)$$);
+CALL load($$INSERT INTO nameless VALUES (NULL, 10), ('', 10), (repeat('n', 1025), 10), ('reading!', NULL), ('reading!', 0), ('reading!', -1), ('reading!', 10)$$);
 SELECT lockfence.reconcile('nameless');
-SELECT * FROM marks_of('nameless');
+SELECT * FROM marks_of('reading!');
 
 -- Values are printed as the fence prints them, not by what their types cast to.
 CREATE TYPE colour AS ENUM ('red', 'green');
