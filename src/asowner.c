@@ -2,12 +2,12 @@
  * asowner.c
  *		Writing to a table as its owner.
  *
- * drill() is called by administrators and writes to tables of others, whose triggers,
- * defaults, policies and the like it runs on purpose.  They run with the rights of the
- * owner who has defined them, and not with the administrator's: as in REINDEX, by a change
- * of the user that nothing in there can undo, and with what they set put back
- * afterwards.  Deferred triggers cannot run so, since they would have to wait for the end of
- * the transaction, when the user is the administrator again; drill() makes them immediate.
+ * Administrators write to tables of others by drill() and to marks of rows, and so run what
+ * those have defined: triggers, defaults, policies and the like.  They run with the rights of
+ * the owner, and not with the administrator's: as in REINDEX, by a change of the user
+ * that nothing in there can undo, and with what they set put back afterwards.
+ * Deferred triggers cannot run so, since they would have to wait for the end of the
+ * transaction, when the user is the administrator again; drill() makes them immediate.
  *
  * It gives nobody a right: the caller must have those of the owner already.  The user,
  * like the settings, is put back by the end of the subtransaction where an error
@@ -28,13 +28,6 @@
 #include "utils/fmgrprotos.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
-
-typedef struct FormerSelf
-{
-	Oid			user;
-	int			context;
-	int			level;			/* of settings */
-} FormerSelf;
 
 PG_FUNCTION_INFO_V1(lockfence_as_owner);
 PG_FUNCTION_INFO_V1(lockfence_guarded_as_owner);
@@ -60,21 +53,21 @@ require_owner(Oid relid)
 }
 
 /* Become the owner, under a search path. */
-static FormerSelf
-become(Oid owner, text *path)
+FormerSelf
+lockfence_become(Oid owner, const char *path)
 {
 	FormerSelf	self;
 
 	GetUserIdAndSecContext(&self.user, &self.context);
 	self.level = NewGUCNestLevel();
 	SetUserIdAndSecContext(owner, self.context | SECURITY_RESTRICTED_OPERATION);
-	(void) set_config_option("search_path", text_to_cstring(path), PGC_USERSET, PGC_S_SESSION,
+	(void) set_config_option("search_path", path, PGC_USERSET, PGC_S_SESSION,
 							 GUC_ACTION_SAVE, true, 0, false);
 	return self;
 }
 
-static void
-come_back(FormerSelf self)
+void
+lockfence_come_back(FormerSelf self)
 {
 	AtEOXact_GUC(false, self.level);
 	SetUserIdAndSecContext(self.user, self.context);
@@ -116,7 +109,7 @@ lockfence_as_owner(PG_FUNCTION_ARGS)
 {
 	Oid			owner = require_owner(PG_GETARG_OID(0));
 	char	   *statement = text_to_cstring(PG_GETARG_TEXT_PP(1));
-	FormerSelf	self = become(owner, PG_GETARG_TEXT_PP(2));
+	FormerSelf	self = lockfence_become(owner, text_to_cstring(PG_GETARG_TEXT_PP(2)));
 	TupleDesc	tupdesc;
 	ArrayType  *row;
 	Datum		values[2];
@@ -134,7 +127,7 @@ lockfence_as_owner(PG_FUNCTION_ARGS)
 	nulls[1] = row == NULL;
 	values[1] = row ? SPI_datumTransfer(PointerGetDatum(row), false, -1) : (Datum) 0;
 	SPI_finish();
-	come_back(self);
+	lockfence_come_back(self);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
 }
 
@@ -163,11 +156,11 @@ lockfence_guarded_as_owner(PG_FUNCTION_ARGS)
 	Oid			function = require_guarded(PG_ARGISNULL(2) ?
 										   "lockfence.guarded_delete(pg_catalog.regclass, pg_catalog.jsonb, lockfence.fence_token)" :
 										   "lockfence.guarded_update(pg_catalog.regclass, pg_catalog.jsonb, pg_catalog.jsonb, lockfence.fence_token)");
-	FormerSelf	self = become(owner, PG_GETARG_TEXT_PP(4));
+	FormerSelf	self = lockfence_become(owner, text_to_cstring(PG_GETARG_TEXT_PP(4)));
 	Datum		written = PG_ARGISNULL(2) ?
 		OidFunctionCall3(function, PG_GETARG_DATUM(0), PG_GETARG_DATUM(1), PG_GETARG_DATUM(3)) :
 		OidFunctionCall4(function, PG_GETARG_DATUM(0), PG_GETARG_DATUM(1), PG_GETARG_DATUM(2), PG_GETARG_DATUM(3));
 
-	come_back(self);
+	lockfence_come_back(self);
 	PG_RETURN_DATUM(written);
 }

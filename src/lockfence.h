@@ -444,6 +444,17 @@ extern bool lockfence_admits_row_mark(const RowGuard *guard);
 extern TupleTableSlot *lockfence_find_row(Relation rel, const GivenColumn *keys, int nkeys,
 										  bool lock, Relation *holder);
 
+/* asowner.c: writing to a table as its owner */
+typedef struct FormerSelf
+{
+	Oid			user;
+	int			context;
+	int			level;			/* of settings */
+} FormerSelf;
+
+extern FormerSelf lockfence_become(Oid owner, const char *path);
+extern void lockfence_come_back(FormerSelf self);
+
 /* guarded.c */
 extern void lockfence_guarded_init(void);
 

@@ -34,14 +34,6 @@
 #include "compat.h"
 #include "lockfence.h"
 
-/* Whom to be again after something was done as a table's owner. */
-typedef struct Caller
-{
-	Oid			user;
-	int			context;
-	int			level;			/* of settings */
-} Caller;
-
 /* One call of a function here. */
 typedef struct RowCall
 {
@@ -68,35 +60,20 @@ PG_FUNCTION_INFO_V1(lockfence_is_row_current);
 bool		lockfence_sets_row_mark = false;
 static AdmittedMark admitted;
 
-static void
-set_locally(const char *setting, const char *value)
-{
-	(void) set_config_option(setting, value, PGC_USERSET, PGC_S_SESSION,
-							 GUC_ACTION_SAVE, true, 0, false);
-}
-
 /*
  * Be the owner of a table, restricted.  Triggers commonly name what is beside
  * their table without its schema, so the path has that.
  */
-static void
-become_owner(Caller *caller, Relation rel)
+static FormerSelf
+become_owner(Relation rel)
 {
 	const char *schema = quote_identifier(get_namespace_name(RelationGetNamespace(rel)));
+	FormerSelf	self = lockfence_become(rel->rd_rel->relowner,
+										psprintf("pg_catalog, %s, pg_temp", schema));
 
-	GetUserIdAndSecContext(&caller->user, &caller->context);
-	SetUserIdAndSecContext(rel->rd_rel->relowner,
-						   caller->context | SECURITY_RESTRICTED_OPERATION);
-	caller->level = NewGUCNestLevel();
-	set_locally("search_path", psprintf("pg_catalog, %s, pg_temp", schema));
-	set_locally("row_security", "off");
-}
-
-static void
-become_caller(const Caller *caller)
-{
-	AtEOXact_GUC(false, caller->level);
-	SetUserIdAndSecContext(caller->user, caller->context);
+	(void) set_config_option("row_security", "off", PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_SAVE, true, 0, false);
+	return self;
 }
 
 static char *
@@ -338,7 +315,7 @@ static RowCall
 begin_call(FunctionCallInfo fcinfo, LOCKMODE mode)
 {
 	RowCall		call = {0};
-	Caller		caller;
+	FormerSelf	self;
 	Jsonb	   *key;
 
 	if (PG_ARGISNULL(0))
@@ -351,9 +328,9 @@ begin_call(FunctionCallInfo fcinfo, LOCKMODE mode)
 	call.target = lockfence_open_table(PG_GETARG_OID(0), mode);
 	call.fence = require_row_fence(call.target);
 
-	become_owner(&caller, call.target);
+	self = become_owner(call.target);
 	call.keys = lockfence_given_columns(call.target, key, "key", &call.nkeys);
-	become_caller(&caller);
+	lockfence_come_back(self);
 	return call;
 }
 
@@ -361,12 +338,12 @@ begin_call(FunctionCallInfo fcinfo, LOCKMODE mode)
 static bool
 find_row(RowCall *call, bool lock)
 {
-	Caller		caller;
+	FormerSelf	self;
 
-	become_owner(&caller, call->target);
+	self = become_owner(call->target);
 	call->row = lockfence_find_row(call->target, call->keys, call->nkeys, lock,
 								   &call->holder);
-	become_caller(&caller);
+	lockfence_come_back(self);
 	return call->row != NULL;
 }
 
@@ -385,14 +362,14 @@ end_call(RowCall *call)
 static char *
 set_mark(const RowCall *call, FenceToken before, bool lower)
 {
-	Caller		caller;
+	FormerSelf	self;
 	char	   *name;
 
-	become_owner(&caller, call->holder);
+	self = become_owner(call->holder);
 	name = lockfence_row_name(call->holder, call->row);
 	if (lower ? before != call->token : before < call->token)
 		write_mark(call->holder, call->row, call->token);
-	become_caller(&caller);
+	lockfence_come_back(self);
 	return name;
 }
 
