@@ -42,7 +42,7 @@
 /* What an error that ends a wait should say. */
 typedef struct WaitReport
 {
-	const char *resource;
+	const char *resource;		/* as the caller may see it */
 	char	   *gid;			/* prepared transaction in the way, or NULL */
 } WaitReport;
 
@@ -88,7 +88,7 @@ report_wait(void *arg)
 	WaitReport *report = (WaitReport *) arg;
 
 	errcontext("while waiting for other holders of resource \"%s\"",
-			   lockfence_visible(report->resource));
+			   report->resource);
 	if (report->gid != NULL)
 		errhint("Prepared transaction \"%s\" holds the resource and cannot be preempted. Use COMMIT PREPARED or ROLLBACK PREPARED to end it.",
 				lockfence_visible(report->gid));
@@ -216,7 +216,7 @@ warn_of_prepared(const WaitReport *report)
 	if (report->gid != NULL && lockfence_preempt)
 		ereport(WARNING,
 				(errmsg("waiting for prepared transaction \"%s\", which holds resource \"%s\"",
-						lockfence_visible(report->gid), lockfence_visible(report->resource)),
+						lockfence_visible(report->gid), report->resource),
 				 errhint("A prepared transaction cannot be preempted. Use COMMIT PREPARED or ROLLBACK PREPARED to end it.")));
 }
 
@@ -260,7 +260,7 @@ wait_for(const ResourceKey *resource, TransactionId xid, WaitReport *report, boo
 void
 lockfence_lock_exclusive(const ResourceKey *resource)
 {
-	WaitReport	report = {.resource = resource->name};
+	WaitReport	report = {.resource = lockfence_visible(resource->name)};
 
 	if (lockfence_try_lock_exclusive(resource))
 		return;
@@ -276,7 +276,7 @@ bool
 lockfence_claim_exclusive(const FenceCheck *check, MarkScan *scan)
 {
 	const ResourceKey *resource = scan->resource;
-	WaitReport	report = {.resource = resource->name};
+	WaitReport	report;
 
 	if (lockfence_try_lock_exclusive(resource))
 		return true;
@@ -292,6 +292,7 @@ lockfence_claim_exclusive(const FenceCheck *check, MarkScan *scan)
 		return true;
 	if (scan->found && !lockfence_mark_unchanged(scan))
 		return false;
+	report.resource = lockfence_readable_resource(&check->write);
 	report.gid = prepared_holder(resource);
 	warn_of_prepared(&report);
 	lockfence_mark_unpin(scan);
@@ -322,7 +323,7 @@ wait_for_xid(TransactionId xid, const char *resource, bool outdated)
 void
 lockfence_wait_for_end(TransactionId xid, const ResourceKey *resource)
 {
-	wait_for_xid(xid, resource->name, false);
+	wait_for_xid(xid, lockfence_visible(resource->name), false);
 }
 
 /* Preempt an outdated holder, or end it where it would make a deadlock. */
@@ -357,7 +358,7 @@ lockfence_settle_lockers(List *lockers, const FenceCheck *check)
 		TransactionId xid = (TransactionId) lfirst_oid(cell);
 
 		settle_outdated(xid, check);
-		wait_for_xid(xid, check->write.resource, true);
+		wait_for_xid(xid, lockfence_readable_resource(&check->write), true);
 	}
 }
 
@@ -375,7 +376,7 @@ give_way(TransactionId xid, const FenceCheck *check)
 				(errcode(ERRCODE_T_R_DEADLOCK_DETECTED),
 				 errmsg("deadlock detected"),
 				 errdetail("Process %d advances the mark of resource \"%s\" to a higher token, and waits for this transaction.",
-						   pid, lockfence_visible(check->write.resource)),
+						   pid, lockfence_readable_resource(&check->write)),
 				 errhint("Call lockfence.present(resource, token) before the transaction locks any row.")));
 }
 
@@ -393,5 +394,5 @@ lockfence_wait_for_change(TransactionId xid, FenceToken pending,
 		settle_outdated(xid, check);
 	else if (pending > check->token)
 		give_way(xid, check);
-	wait_for_xid(xid, check->write.resource, outdated);
+	wait_for_xid(xid, lockfence_readable_resource(&check->write), outdated);
 }

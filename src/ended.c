@@ -115,6 +115,19 @@ is_unexplained(const ErrorData *edata)
 }
 
 /*
+ * What was held.  Of a name that a row gave, which the session need not be allowed
+ * to read, only the other side's log tells: here is no time to look at privileges.
+ */
+static const char *
+describe_resource(const char *resource)
+{
+	const HeldToken *held = lockfence_held_token(resource);
+
+	return held == NULL || OidIsValid(held->table) ? "the resource of a row" :
+		psprintf("resource \"%s\"", lockfence_visible(resource));
+}
+
+/*
  * Have an error say that the transaction gave way to an advance, if it did.
  * Called by the hook of the server's log, which sees an error before the client
  * does; where errors are not logged, it says nothing.
@@ -126,8 +139,8 @@ lockfence_explain_end(ErrorData *edata)
 
 	if (!is_unexplained(edata) || !take_note(&note))
 		return;
-	edata->detail = psprintf("The transaction held resource \"%s\" by an outdated token. It gave way to process %d, which advances the mark to token %s.",
-							 lockfence_visible(note.resource), note.pid, lockfence_token_text(note.token));
+	edata->detail = psprintf("The transaction held %s by an outdated token. It gave way to process %d, which advances the mark to token %s.",
+							 describe_resource(note.resource), note.pid, lockfence_token_text(note.token));
 	if (edata->hint == NULL)
 		edata->hint = pstrdup("The lock was granted to another holder since. Stop the work done under this grant; acquire the lock again and present its new token.");
 }

@@ -125,7 +125,12 @@ check_epoch(const FencedWrite *write, FenceToken token)
 static void
 remember(const FenceCheck *check, bool advanced, bool locked)
 {
-	HeldToken	held = {.token = check->token, .advanced = advanced, .locked = locked};
+	HeldToken	held = {
+		.token = check->token,
+		.advanced = advanced,
+		.locked = locked,
+		.table = check->write.named_by ? RelationGetRelid(check->write.rel) : InvalidOid
+	};
 
 	lockfence_remember_token(check->write.resource, held);
 }
@@ -450,6 +455,7 @@ lockfence_present(PG_FUNCTION_ARGS)
 	PreventCommandDuringRecovery("lockfence.present()");
 
 	(void) lockfence_admit(&check, &shown, &previous);
+	lockfence_reveal_name(check.write.resource);
 	lockfence_count(NULL, LOCKFENCE_ACCEPTED);
 	if (previous != 0)
 		PG_RETURN_INT64(previous);

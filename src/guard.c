@@ -81,6 +81,7 @@ check_named(const RowGuard *guard, const char *resource, bool was_of_it)
 	ShownTokens shown = lockfence_row_tokens(guard, resource);
 	FenceCheck	check = lockfence_fence_check(guard->fence, guard->rel, resource);
 
+	check.write.named_by = guard->fence;
 	if (was_of_it)
 		check.stored = lockfence_old_token(guard);
 	return admit_row(guard, &check, &shown);

@@ -243,7 +243,12 @@ admit_call(const GuardedCall *call)
 	FenceToken	previous;
 
 	if (resource != NULL)
-		return lockfence_admit(&check, &shown, &previous) != 0;
+	{
+		bool		accepted = lockfence_admit(&check, &shown, &previous) != 0;
+
+		lockfence_reveal_name(resource);
+		return accepted;
+	}
 	check.write.resource = call->fence->resource;
 	return lockfence_admit_shown(&check, &shown);
 }

@@ -13,6 +13,7 @@
  */
 #include "postgres.h"
 
+#include "access/relation.h"
 #include "access/xact.h"
 #include "catalog/pg_inherits.h"
 #include "commands/trigger.h"
@@ -292,6 +293,20 @@ lockfence_forget_token(const char *resource)
 		lockfence_remember_token(resource, (HeldToken) {0});
 }
 
+/* Note that the caller names a resource which a row may have named before. */
+void
+lockfence_reveal_name(const char *resource)
+{
+	const HeldToken *held = lockfence_held_token(resource);
+	HeldToken	named;
+
+	if (held == NULL || !OidIsValid(held->table))
+		return;
+	named = *held;
+	named.table = InvalidOid;
+	lockfence_remember_token(resource, named);
+}
+
 /* How many resources are held by a note or a lock (hold.c), not by the mark itself. */
 int
 lockfence_held_locks(void)
@@ -367,6 +382,21 @@ lockfence_present_ambient(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
+/* The name of a resource that a row gave, or what stands for it where the caller may not read that. */
+static const char *
+readable_name(const char *resource, Oid relid)
+{
+	Relation	rel = OidIsValid(relid) ? try_relation_open(relid, AccessShareLock) : NULL;
+	const Fence *fence = rel ? lockfence_relation_fence(rel) : NULL;
+
+	if (rel == NULL)
+		return OidIsValid(relid) ? "of a dropped table" : resource;
+	if (!lockfence_may_read(rel, fence))
+		resource = fence && fence->resource ? fence->resource : lockfence_row_name(rel, NULL);
+	relation_close(rel, AccessShareLock);
+	return resource;
+}
+
 /* Add one row of presented(). */
 static void
 put_presented(ReturnSetInfo *rsinfo, const char *resource, FenceToken token)
@@ -389,7 +419,8 @@ lockfence_presented(PG_FUNCTION_ARGS)
 	if (ambient != 0)
 		put_presented(rsinfo, NULL, ambient);
 	if (first_entry.resource != NULL && first_entry.held.token != 0)
-		put_presented(rsinfo, first_entry.resource, first_entry.held.token);
+		put_presented(rsinfo, readable_name(first_entry.resource, first_entry.held.table),
+					  first_entry.held.token);
 	if (memo != NULL)
 	{
 		memo_iterator i;
@@ -400,7 +431,8 @@ lockfence_presented(PG_FUNCTION_ARGS)
 		{
 			CHECK_FOR_INTERRUPTS();
 			if (entry->held.token != 0)
-				put_presented(rsinfo, entry->resource, entry->held.token);
+				put_presented(rsinfo, readable_name(entry->resource, entry->held.table),
+							  entry->held.token);
 		}
 	}
 	return (Datum) 0;

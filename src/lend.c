@@ -35,6 +35,6 @@ lockfence_lend(void)
 	loan.layout = LOCKFENCE_LOAN_LAYOUT;
 	loan.breaker = lockfence_shared_memory(LOCKFENCE_SHARED_BREAKER);
 	loan.count_open = lockfence_count_open;
-	loan.visible = lockfence_visible;
+	loan.visible = lockfence_visible_to_asker;
 	return &loan;
 }

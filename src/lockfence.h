@@ -40,6 +40,8 @@ typedef struct FencedWrite
 {
 	Relation	rel;			/* table written to; NULL: no table, present() */
 	const char *resource;		/* what the token was shown for; NULL: the row */
+	const struct Fence *named_by;	/* whose template a row's values filled in for
+									 * that; NULL: the caller gave the name */
 	TupleTableSlot *row;		/* ... on a row fence */
 	bool		advisory;		/* report instead of refusing */
 } FencedWrite;
@@ -89,6 +91,8 @@ typedef struct HeldToken
 	FenceToken	token;			/* accepted; 0: nothing held */
 	bool		advanced;		/* above all that stood before */
 	bool		locked;			/* by a note or a lock (hold.c), not a tuple lock */
+	Oid			table;			/* whose row gave the name, which the caller need
+								 * not know; InvalidOid: the caller did */
 } HeldToken;
 
 /* lockfence.c: settings */
@@ -229,6 +233,7 @@ extern const HeldToken *lockfence_held_token(const char *resource);
 extern bool lockfence_holds_token(FenceToken token);
 extern void lockfence_remember_token(const char *resource, HeldToken held);
 extern void lockfence_forget_token(const char *resource);
+extern void lockfence_reveal_name(const char *resource);
 extern int	lockfence_held_locks(void);
 extern uint64 lockfence_held_version(void);
 extern bool lockfence_first_bypass(Oid relid);
@@ -284,6 +289,7 @@ extern bool lockfence_has_validator(const FenceCheck *check);
 extern bool lockfence_ask_validator(const FenceCheck *check);
 extern bool lockfence_vouch_for(const FencedWrite *write, FenceToken token);
 extern void lockfence_count_open(void);
+extern const char *lockfence_visible_to_asker(const char *text);
 
 /* hold.c: who holds a resource */
 extern void lockfence_set_resource_key(ResourceKey *key, const char *resource);
@@ -362,6 +368,10 @@ extern FenceCheck lockfence_fence_check(const Fence *fence, Relation rel,
 										const char *resource);
 extern void lockfence_require_trigger(FunctionCallInfo fcinfo);
 extern void lockfence_refuse_setting(const char *argument, const char *detail);
+
+/* readable.c: names that rows give, as far as the caller may read those */
+extern bool lockfence_may_read(Relation rel, const Fence *fence);
+extern const char *lockfence_readable_resource(const FencedWrite *write);
 
 /* visible.c: what others named, in messages */
 extern const char *lockfence_visible(const char *text);

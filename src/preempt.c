@@ -92,13 +92,13 @@ end_holder(int pid, bool terminate, const FenceCheck *check, const char *why)
 		ereport(WARNING,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("cannot end process %d, which holds resource \"%s\" by an outdated token",
-						pid, lockfence_visible(check->write.resource)),
+						pid, lockfence_readable_resource(&check->write)),
 				 errdetail("Role \"%s\" may not signal it.",
 						   lockfence_visible(GetUserNameFromId(role, false))),
 				 errhint("Run both holders under one role, or grant pg_signal_backend to the role.")));
 		return false;
 	}
-	ereport(LOG,
+	ereport(LOG_SERVER_ONLY,
 			(errmsg("%s process %d, which holds resource \"%s\" by an outdated token",
 					terminate ? "terminating" : "canceling", pid,
 					lockfence_visible(check->write.resource)),

@@ -72,7 +72,8 @@ record(const FencedWrite *write, LockfenceCounter counter, int sqlstate,
 static const char *
 shown_name(const FencedWrite *write)
 {
-	return lockfence_visible(resource_name(write));
+	return write->resource ? lockfence_readable_resource(write) :
+		lockfence_visible(resource_name(write));
 }
 
 /* The table likewise. */

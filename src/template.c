@@ -182,17 +182,20 @@ is_name_length(int length)
 	return length > 0 && length <= LOCKFENCE_MAX_RESOURCE_LEN;
 }
 
-/* The same; raises an error if not. */
+/* The same; raises an error if not, which tells the length of what the caller may read. */
 static void
-check_length(const Fence *fence, int length)
+check_length(const Fence *fence, Relation rel, int length)
 {
 	if (!is_name_length(length))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("resource name must be 1 to %d bytes long",
 						LOCKFENCE_MAX_RESOURCE_LEN),
+				 lockfence_may_read(rel, fence) ?
 				 errdetail("The row's values make the template \"%s\" a name of %d bytes.",
-						   lockfence_visible(fence->resource), length)));
+						   lockfence_visible(fence->resource), length) :
+				 errdetail("The row's values make no such name of the template \"%s\".",
+						   lockfence_visible(fence->resource))));
 }
 
 /* Find the columns of the template, and how their values are printed. */
@@ -204,7 +207,7 @@ lockfence_resolve_template(Fence *fence, Relation rel)
 	bool		integers = true;
 
 	if (fence->constant)
-		check_length(fence, strlen(fence->parts[0].literal));
+		check_length(fence, rel, strlen(fence->parts[0].literal));
 	for (int i = 0; i < fence->nparts; i++)
 	{
 		TemplatePart *part = &fence->parts[i];
@@ -360,7 +363,7 @@ lockfence_slot_resource(const Fence *fence, Relation rel, TupleTableSlot *slot)
 
 	if (name == NULL)
 		refuse_null_placeholder(rel, null_attno);
-	check_length(fence, length);
+	check_length(fence, rel, length);
 	return name;
 }
 

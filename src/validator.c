@@ -42,8 +42,8 @@ static Oid	default_oid = InvalidOid;
 static uint64 changes = 1;		/* of what it may follow from */
 static uint64 known_changes = 0;	/* as of which it is known; 0: it is not */
 
-/* The relation on whose behalf a validator runs. */
-static Relation asking_rel = NULL;
+/* The write on whose behalf a validator runs. */
+static const FencedWrite *asking_for = NULL;
 
 /* A function, a type or a schema has changed, or what is of no interest here. */
 void
@@ -278,19 +278,19 @@ try_validator(const FenceCheck *check, Oid *validator, bool *valid)
 bool
 lockfence_ask_validator(const FenceCheck *check)
 {
-	Relation	before = asking_rel;
+	const FencedWrite *before = asking_for;
 	ErrorData  *error;
 	Oid			validator;
 	bool		valid = false;
 
-	asking_rel = check->write.rel;
+	asking_for = &check->write;
 	PG_TRY();
 	{
 		error = try_validator(check, &validator, &valid);
 	}
 	PG_FINALLY();
 	{
-		asking_rel = before;
+		asking_for = before;
 	}
 	PG_END_TRY();
 	if (error != NULL)
@@ -309,7 +309,16 @@ lockfence_ask_validator(const FenceCheck *check)
 void
 lockfence_count_open(void)
 {
-	lockfence_count(asking_rel, LOCKFENCE_VALIDATOR_OPEN);
+	lockfence_count(asking_for ? asking_for->rel : NULL, LOCKFENCE_VALIDATOR_OPEN);
+}
+
+/* What a validator may say to the caller: of the resource, no more than the fence would. */
+const char *
+lockfence_visible_to_asker(const char *text)
+{
+	if (asking_for != NULL && strcmp(text, asking_for->resource) == 0)
+		return lockfence_readable_resource(asking_for);
+	return lockfence_visible(text);
 }
 
 /*
