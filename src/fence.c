@@ -73,11 +73,11 @@ typedef enum Standing
 
 /* The one comparison of a token with a mark, on every path. */
 static Standing
-compare(const FenceCheck *check, Mark mark)
+compare(const FenceCheck *check, FenceToken mark)
 {
-	if (check->token < mark.token)
+	if (check->token < mark)
 		return STALE;
-	if (check->token > mark.token)
+	if (check->token > mark)
 		return HIGHER;
 	return check->single_use ? REPEATED : EQUAL;
 }
@@ -102,17 +102,23 @@ standing_mark(const FenceCheck *check, FenceToken token, const char *name)
 	return (Mark) {token, name};
 }
 
-/* Is the token of the current epoch, and not outdated for all?  Refuses it if not. */
+/* Is the token of that epoch, if one was set, and not outdated for all? */
+static inline bool
+is_in_force(FenceToken token, int current, FenceToken minimum)
+{
+	return token >= minimum && (current < 0 || lockfence_token_epoch(token) == current);
+}
+
+/* The same, by now; refuses the token if not. */
 static bool
 check_epoch(const FencedWrite *write, FenceToken token)
 {
 	int			current = lockfence_state_epoch();
 	FenceToken	minimum = lockfence_state_minimum();
-	int			epoch = lockfence_token_epoch(token);
 
-	if (token >= minimum && (current < 0 || epoch == current))
+	if (is_in_force(token, current, minimum))
 		return true;
-	if (current >= 0 && epoch > current)
+	if (current >= 0 && lockfence_token_epoch(token) > current)
 		lockfence_refuse_unknown_epoch(write, token, current);
 	else if (token < minimum)
 		lockfence_refuse_stale(write, token, minimum, "floor of lockfence.reopen()");
@@ -218,7 +224,7 @@ write_mark(MarkScan *scan, const FenceCheck *check, Mark *mark, Standing *standi
 	if (!scan->found)
 	{
 		*mark = standing_mark(check, lockfence_state_floor(), "floor");
-		*standing = compare(check, *mark);
+		*standing = compare(check, mark->token);
 		if (*standing < EQUAL)
 			return REFUSED;
 	}
@@ -271,7 +277,7 @@ decide(MarkScan *scan, const FenceCheck *check, bool asked)
 		/* what this transaction advanced itself, it remembers */
 		Mark		mark = standing_mark(check, scan->token, "mark");
 
-		if (!passes(check, compare(check, mark), mark))
+		if (!passes(check, compare(check, mark.token), mark))
 			return REFUSED;
 		if (check->token == scan->token)
 			return hold_mark(scan, check);
@@ -356,7 +362,7 @@ static bool
 check_row(const FenceCheck *check)
 {
 	Mark		mark = {check->stored, "mark"};
-	Standing	standing = compare(check, mark);
+	Standing	standing = compare(check, check->stored);
 
 	if (!check_epoch(&check->write, check->token))
 		return false;
@@ -429,7 +435,7 @@ lockfence_raise_mark(const char *resource, FenceToken token, FenceToken *before)
 		verdict = START_OVER;
 		lockfence_mark_begin(&scan, &key);
 		if (!TransactionIdIsValid(scan.changing))
-			verdict = scan.found && compare(&check, (Mark) {scan.token}) != HIGHER ? REFUSED :
+			verdict = scan.found && compare(&check, scan.token) != HIGHER ? REFUSED :
 				lock_and_write_mark(&scan, &check, &mark, &standing);
 		lockfence_mark_end(&scan);
 		if (TransactionIdIsValid(scan.changing))
@@ -463,14 +469,18 @@ lockfence_present(PG_FUNCTION_ARGS)
 	PG_RETURN_NULL();
 }
 
-/* Is the token neither of another epoch nor outdated for all, by now? */
+/* Would the token be accepted now, beside that mark?  For advice. */
 bool
-lockfence_is_in_force(FenceToken token)
+lockfence_would_pass(FenceToken token, FenceToken mark, bool single_use)
 {
-	int			epoch = lockfence_state_epoch();
+	FenceCheck	check = {.token = token,.single_use = single_use};
+	int			epoch;
 
-	return !lockfence_gate_is_sealed() && token >= lockfence_state_minimum() &&
-		(epoch < 0 || epoch == lockfence_token_epoch(token));
+	if (lockfence_gate_is_sealed())
+		return false;
+	epoch = lockfence_state_epoch();
+	return is_in_force(token, epoch, lockfence_state_minimum()) &&
+		compare(&check, mark) >= EQUAL;
 }
 
 /* is_current(resource text, token fence_token): advice, without any lock */
@@ -478,14 +488,12 @@ Datum
 lockfence_is_current(PG_FUNCTION_ARGS)
 {
 	char	   *resource = lockfence_require_resource(fcinfo, 0);
-	FenceToken	token;
 	FenceToken	mark;
 
 	lockfence_require_token(fcinfo, 1);
-	token = PG_GETARG_INT64(1);
 	lockfence_require_no_row(resource);
-	if (!lockfence_is_in_force(token))
-		PG_RETURN_BOOL(false);
 	mark = lockfence_mark_peek(resource);
-	PG_RETURN_BOOL(token >= (mark != 0 ? mark : lockfence_state_floor()));
+	if (mark == 0)
+		mark = lockfence_state_floor();
+	PG_RETURN_BOOL(lockfence_would_pass(PG_GETARG_INT64(1), mark, false));
 }

@@ -276,7 +276,7 @@ extern void lockfence_reparent_moves(int level);
 extern void lockfence_forget_moves(void);
 
 /* fence.c: the decision */
-extern bool lockfence_is_in_force(FenceToken token);
+extern bool lockfence_would_pass(FenceToken token, FenceToken mark, bool single_use);
 extern bool lockfence_admit_shown(FenceCheck *check, const ShownTokens *shown);
 extern FenceToken lockfence_admit(FenceCheck *check, const ShownTokens *shown,
 								  FenceToken *previous);

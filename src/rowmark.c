@@ -435,14 +435,6 @@ require_select(const RowCall *call)
 				 errtable(rel)));
 }
 
-/* Would the token be accepted for a row with that mark? */
-static bool
-passes(const RowCall *call, FenceToken mark)
-{
-	return lockfence_is_in_force(call->token) &&
-		(call->fence->single_use ? call->token > mark : call->token >= mark);
-}
-
 /*
  * is_current(target, key, token): advice, without a lock on the row; null where
  * there is none
@@ -457,7 +449,8 @@ lockfence_is_row_current(PG_FUNCTION_ARGS)
 	require_select(&call);
 	found = find_row(&call, false);
 	if (found)
-		current = passes(&call, token_in(require_row_fence(call.holder), call.row));
+		current = lockfence_would_pass(call.token, token_in(require_row_fence(call.holder), call.row),
+									   call.fence->single_use);
 	end_call(&call);
 	if (!found)
 		PG_RETURN_NULL();
