@@ -10,7 +10,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = fenced_node('readable');
+my $node = fenced_node('readable', "shared_preload_libraries = 'lockfence'\nlog_error_verbosity = verbose\n");
 $node->safe_psql('postgres', q{
 	CREATE TABLE patient (id integer, note text);
 	SELECT lockfence.attach('patient', 'ward:{id}', 'token');
@@ -48,6 +48,15 @@ $told = told('blind');
 like($told, qr/WARNING: .*waiting for prepared transaction "p", which holds resource "ward:\{id\}"/, 'a prepared holder');
 unlike($told, qr/4711/, 'a prepared holder: the row is not told');
 ask($holder, "COMMIT PREPARED 'p'");
-$holder->{psql}->quit;
+
+# the holder is the one who may not read the row, and is ended
+ask($holder, "SET ROLE blind; BEGIN; UPDATE patient SET note = 'x', token = 10");
+is($node->safe_psql('postgres', "SET lockfence.preempt = on; SELECT lockfence.present('ward:4711', 11)"), 10, 'preemption');
+$node->poll_query_until('postgres', "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $holder->{pid})")
+  or die 'not terminated';
+my $log = slurp_file($node->logfile);
+like($log, qr/LOG:.*terminating process $holder->{pid}, which holds resource "ward:4711" by an outdated token/, 'the log has the name');
+like($log, qr/FATAL:  57P01.*\n.*DETAIL:  The transaction held the resource of a row by an outdated token/, 'what the holder is told does not');
+eval { $holder->{psql}->quit };
 
 done_testing();
