@@ -10,6 +10,7 @@
 
 #include "access/genam.h"
 #include "access/heapam.h"
+#include "access/tableam.h"
 #include "access/xlog.h"
 #include "storage/bufmgr.h"
 #include "storage/latch.h"
@@ -46,6 +47,17 @@ lockfence_index_beginscan(Relation rel, Relation index, Snapshot snapshot, int n
 	return index_beginscan(rel, index, snapshot, NULL, nkeys, 0);
 #else
 	return index_beginscan(rel, index, snapshot, nkeys, 0);
+#endif
+}
+
+/* 19 added flags to the scan of a table as well. */
+static inline TableScanDesc
+lockfence_table_beginscan(Relation rel, Snapshot snapshot)
+{
+#if PG_VERSION_NUM >= 190000
+	return table_beginscan(rel, snapshot, 0, NULL, 0);
+#else
+	return table_beginscan(rel, snapshot, 0, NULL);
 #endif
 }
 

@@ -23,7 +23,6 @@
 
 #include "access/htup_details.h"
 #include "access/table.h"
-#include "access/tableam.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_type.h"
 #include "executor/executor.h"
@@ -36,6 +35,7 @@
 #include "utils/memutils.h"
 #include "utils/rls.h"
 #include "utils/snapmgr.h"
+#include "utils/tuplestore.h"
 
 #include "compat.h"
 #include "lockfence.h"
@@ -143,7 +143,7 @@ survey_table(Survey *survey, Relation rel)
 	MemoryContext before = CurrentMemoryContext;
 	Fence	   *fence = resolve_layout(survey, rel);
 	TupleTableSlot *slot = table_slot_create(rel, NULL);
-	TableScanDesc scan = table_beginscan(rel, GetActiveSnapshot(), 0, NULL);
+	TableScanDesc scan = lockfence_table_beginscan(rel, GetActiveSnapshot());
 
 	while (survey->left != 0 && table_scan_getnextslot(scan, ForwardScanDirection, slot))
 	{
