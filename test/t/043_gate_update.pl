@@ -11,14 +11,13 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-chomp(my $share = `pg_config --sharedir`);
-copy("$FindBin::RealBin/../update/lockfence--1.0.sql", "$share/extension/lockfence--1.0.sql") or die "cannot copy: $!";
-
 my $SETTINGS = "shared_preload_libraries = 'lockfence'\nlockfence.on_timeline_change = seal\nautovacuum = off\n";
 my $primary = PostgreSQL::Test::Cluster->new('primary');
 $primary->init(allows_streaming => 1);
 $primary->append_conf('postgresql.conf', $SETTINGS);
 $primary->start;
+my $share = $primary->safe_psql('postgres', q{SELECT setting FROM pg_config WHERE name = 'SHAREDIR'});
+copy("$FindBin::RealBin/../update/lockfence--1.0.sql", "$share/extension/lockfence--1.0.sql") or die "cannot copy: $!";
 $primary->safe_psql('postgres', q{
 	CREATE EXTENSION lockfence VERSION '1.0';
 	CREATE TABLE batch (id int PRIMARY KEY, note text);
