@@ -17,7 +17,7 @@ DATA = $(filter-out sql/lockfence_validate--%,$(patsubst $(HERE)%,%,$(wildcard $
 DATA_built = lockfence--$(EXTVERSION).sql $(patsubst $(HERE)sql/%.in,%.sql,$(wildcard $(HERE)sql/lockfence--*.in))
 EXTRA_CLEAN = output_regress
 OBJS = $(patsubst %,src/%.o, \
-	survey asowner \
+	survey asowner latest \
 	lockfence events token state timeline relation intact mark witness damage hint durable holder move streak fence hold contend preempt \
 	visible readable shown guard rowmark names trigarg template guarded jsonvalue ddl refuse admin rows stats refusals shmem cache \
 	validator lend \

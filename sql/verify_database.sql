@@ -328,10 +328,11 @@ AS $$
 	UNION ALL
 	SELECT NULL, 'error', 'guard_function',
 		format('%s is not the function that the extension made: the guards do something else.', o.routine),
-		format('CREATE OR REPLACE FUNCTION %s RETURNS pg_catalog.trigger LANGUAGE c AS ''$libdir/lockfence'', ''lockfence_%s'';',
-			o.routine, o.proname), NULL
+		format('CREATE OR REPLACE FUNCTION %s RETURNS pg_catalog.%s LANGUAGE c AS ''$libdir/lockfence'', ''lockfence_%s'';',
+			o.routine, CASE o.proname WHEN 'guard_ddl' THEN 'event_trigger' ELSE 'trigger' END, o.proname), NULL
 	FROM own o
-	WHERE o.proname IN ('guard_row', 'guard_statement', 'guard_truncate', 'guard_mark', 'guard_marks', 'state_changed')
+	WHERE o.proname IN ('guard_row', 'guard_statement', 'guard_truncate', 'guard_mark', 'guard_marks', 'state_changed',
+			'guard_ddl')
 		AND (o.prolang <> (SELECT oid FROM pg_language WHERE lanname = 'c')
 			OR o.prosrc <> 'lockfence_' || o.proname)
 	UNION ALL

@@ -6,6 +6,7 @@
 #define LOCKFENCE_H
 
 #include "access/htup.h"
+#include "access/skey.h"
 #include "access/xact.h"
 #include "access/xlogdefs.h"
 #include "datatype/timestamp.h"
@@ -159,6 +160,18 @@ typedef struct MarkWitness
 
 extern uint64 lockfence_witness_changes;
 extern const MarkWitness *lockfence_mark_witness(void);
+
+/* latest.c: rows as they were committed last */
+typedef struct LatestScan
+{
+	struct SnapshotData *snapshot;
+	struct SysScanDescData *versions;
+} LatestScan;
+
+extern void lockfence_latest_begin(LatestScan *scan, Relation rel, Oid index,
+								   int nkeys, ScanKey keys);
+extern HeapTuple lockfence_latest_next(LatestScan *scan);
+extern void lockfence_latest_end(LatestScan *scan);
 
 /* intact.c: are the tables that are written to directly as they were made? */
 typedef enum ThingHarm

@@ -506,10 +506,9 @@ lockfence_mark_end(MarkScan *scan)
 FenceToken
 lockfence_mark_peek(const char *resource)
 {
-	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	ResourceKey key;
 	MarkScan	scan = {.resource = &key};
-	SysScanDesc reading;
+	LatestScan	reading;
 	ScanKeyData name;
 	FenceToken	token = 0;
 	HeapTuple	tuple;
@@ -518,12 +517,11 @@ lockfence_mark_peek(const char *resource)
 	scan.rel = lockfence_open_marks();
 	ScanKeyInit(&name, MARK_ATTNO_RESOURCE, BTEqualStrategyNumber, F_TEXTEQ,
 				CStringGetTextDatum(resource));
-	reading = systable_beginscan(scan.rel, lockfence_mark_index(), true, snapshot, 1, &name);
-	tuple = systable_getnext(reading);
+	lockfence_latest_begin(&reading, scan.rel, lockfence_mark_index(), 1, &name);
+	tuple = lockfence_latest_next(&reading);
 	if (HeapTupleIsValid(tuple))
 		token = version_token(&scan, tuple);
-	systable_endscan(reading);
+	lockfence_latest_end(&reading);
 	table_close(scan.rel, NoLock);
-	UnregisterSnapshot(snapshot);
 	return token;
 }

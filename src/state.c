@@ -91,17 +91,15 @@ read_state(const char *name, int64 absent)
 {
 	int64		value = absent;
 	Relation	rel;
-	Snapshot	snapshot;
-	SysScanDesc scan;
+	LatestScan	scan;
 	ScanKeyData key;
 	HeapTuple	tuple;
 
 	rel = open_state(AccessShareLock);
-	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	ScanKeyInit(&key, STATE_ATTNO_NAME, BTEqualStrategyNumber, F_TEXTEQ,
 				CStringGetTextDatum(name));
-	scan = systable_beginscan(rel, InvalidOid, false, snapshot, 1, &key);
-	tuple = systable_getnext(scan);
+	lockfence_latest_begin(&scan, rel, InvalidOid, 1, &key);
+	tuple = lockfence_latest_next(&scan);
 	if (HeapTupleIsValid(tuple))
 	{
 		bool		isnull;
@@ -110,8 +108,7 @@ read_state(const char *name, int64 absent)
 										   RelationGetDescr(rel), &isnull));
 		Assert(!isnull);
 	}
-	systable_endscan(scan);
-	UnregisterSnapshot(snapshot);
+	lockfence_latest_end(&scan);
 	table_close(rel, AccessShareLock);
 	return value;
 }
@@ -186,17 +183,14 @@ lockfence_state_timeline(void)
 {
 	RecordedTimeline recorded = {0};
 	Relation	rel;
-	Snapshot	snapshot;
-	SysScanDesc scan;
+	LatestScan	scan;
 	HeapTuple	tuple;
 
 	rel = open_state(AccessShareLock);
-	snapshot = RegisterSnapshot(GetLatestSnapshot());
-	scan = systable_beginscan(rel, InvalidOid, false, snapshot, 0, NULL);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	lockfence_latest_begin(&scan, rel, InvalidOid, 0, NULL);
+	while (HeapTupleIsValid(tuple = lockfence_latest_next(&scan)))
 		note_timeline(&recorded, rel, tuple);
-	systable_endscan(scan);
-	UnregisterSnapshot(snapshot);
+	lockfence_latest_end(&scan);
 	table_close(rel, AccessShareLock);
 	return recorded;
 }
