@@ -121,6 +121,12 @@ BEGIN
 					placeholder),
 				'Name the columns that it is computed from.');
 		END IF;
+		IF EXISTS (SELECT FROM pg_type WHERE oid = attribute.atttypid AND typnamespace = 'pg_catalog'::regnamespace
+			AND typcategory = 'N' AND typname LIKE 'reg%') THEN
+			RAISE WARNING 'column "%" names resources by the name of an object', lockfence._visible(placeholder)
+				USING DETAIL = 'If the object is renamed, the resource has another name, which has no mark.',
+					HINT = 'Name a column of type text or oid instead.';
+		END IF;
 		IF placeholder = token_column THEN
 			PERFORM lockfence._refuse_target(target,
 				format('Column "%s" cannot be both the token and part of the resource.', placeholder),

@@ -198,13 +198,17 @@ AS $$
 		AND (t.kind <> 'constraint' OR t.contype IN ('c', 'f', 't'))
 	UNION ALL
 	SELECT NULL, 'warning', 'ddl_guard',
-		format('Event trigger %s %s: others can put on the tables of marks what loses marks.', n.name,
-			CASE WHEN e.oid IS NULL THEN 'is missing' ELSE 'does not fire always' END),
+		format('Event trigger %s %s: %s.', n.name,
+			CASE WHEN e.oid IS NULL THEN 'is missing' ELSE 'does not fire always' END, n.problem),
 		CASE WHEN e.oid IS NOT NULL THEN format('ALTER EVENT TRIGGER %s ENABLE ALWAYS;', n.name) END,
 		CASE WHEN e.oid IS NULL THEN 'Restore a backup, or drop and create the extension, attach the tables again and raise the marks.' END
-	FROM (VALUES ('lockfence_before_ddl'), ('lockfence_after_ddl')) AS n (name)
-		LEFT JOIN pg_event_trigger e ON e.evtname = n.name
-			AND e.evtfoid = 'lockfence.guard_ddl()'::regprocedure
+	FROM (VALUES
+		('lockfence_before_ddl', 'lockfence.guard_ddl()'::regprocedure,
+			'others can put on the tables of marks what loses marks'),
+		('lockfence_after_ddl', 'lockfence.guard_ddl()', 'others can put on the tables of marks what loses marks'),
+		('lockfence_watch_types', 'lockfence.watch_types()', 'commands that give resources other names are not warned of')
+	) AS n (name, function, problem)
+		LEFT JOIN pg_event_trigger e ON e.evtname = n.name AND e.evtfoid = n.function
 	WHERE e.oid IS NULL OR e.evtenabled <> 'A'
 $$;
 COMMENT ON FUNCTION lockfence._verify_foreign_things() IS

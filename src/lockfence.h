@@ -460,6 +460,7 @@ typedef enum LockfenceUnknown
 extern int	lockfence_unknown_resource;
 extern void lockfence_tell_unknown(const char *name);
 extern void lockfence_require_no_row(const char *name);
+extern bool lockfence_names_by_column(Oid relid, const char *column);
 
 /* rowmark.c: the mark of one row of a row fence */
 extern bool lockfence_sets_row_mark;

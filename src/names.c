@@ -210,6 +210,58 @@ is_makeable(const char *name)
 	return false;
 }
 
+/* Does the template name the column? */
+static bool
+has_placeholder(const char *template, const char *column)
+{
+	size_t		length = strlen(column);
+
+	for (const char *p = template; *p; p++)
+	{
+		const char *end = skip_placeholder(p);
+
+		if (end == NULL)
+			p += p[1] != '\0' && p[0] == p[1] && (*p == '{' || *p == '}');
+		else if ((size_t) (end - p) == length + 2 && strncmp(p + 1, column, length) == 0)
+			return true;
+		else
+			p = end - 1;
+	}
+	return false;
+}
+
+/*
+ * Does the fence of a table, as it is declared now, name resources by the column?
+ * A partition whose fence is another table's too is left to that one.
+ */
+bool
+lockfence_names_by_column(Oid relid, const char *column)
+{
+	const char *template = NULL;
+	ListCell   *cell;
+
+	read_declared();
+	foreach(cell, declared)
+	{
+		const Declared *entry = lfirst(cell);
+
+		if (entry->relid == relid && entry->template != NULL &&
+			has_placeholder(entry->template, column))
+			template = entry->template;
+	}
+	if (template == NULL || !get_rel_relispartition(relid))
+		return template != NULL;
+	foreach(cell, declared)
+	{
+		const Declared *entry = lfirst(cell);
+
+		if (entry->template != NULL && strcmp(entry->template, template) == 0 &&
+			!get_rel_relispartition(entry->relid))
+			return false;
+	}
+	return true;
+}
+
 /* Is the name what refusals call a row of that table? */
 static bool
 is_row_of(Oid relid, const char *name)
