@@ -21,6 +21,7 @@
  */
 #include "postgres.h"
 
+#include "access/detoast.h"
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "catalog/pg_inherits.h"
@@ -39,6 +40,9 @@
 
 #include "compat.h"
 #include "lockfence.h"
+
+/* No type prints a value of more bytes in less than the 1,024 that a name may have. */
+#define MAX_VALUE_SIZE (64 * 1024)
 
 typedef struct Survey
 {
@@ -121,6 +125,28 @@ report_row(Survey *survey, const char *name, FenceToken token)
 		tuplestore_putvalues(survey->found->setResult, survey->found->setDesc, values, nulls);
 }
 
+/*
+ * Does a column hold more than the text of a name can come from?  Printing it could
+ * fail for want of memory, and with it whoever looks at the tables of all.
+ */
+static bool
+is_beyond_names(const Fence *fence, TupleTableSlot *slot)
+{
+	for (int i = 0; i < fence->nparts; i++)
+	{
+		AttrNumber	attno = fence->parts[i].attno;
+		bool		isnull;
+		Datum		value;
+
+		if (attno == 0 || TupleDescAttr(slot->tts_tupleDescriptor, attno - 1)->attlen != -1)
+			continue;
+		value = slot_getattr(slot, attno, &isnull);
+		if (!isnull && toast_raw_datum_size(value) > MAX_VALUE_SIZE)
+			return true;
+	}
+	return false;
+}
+
 /* Look at one row.  One without a token, or that no resource is named by, has nothing to say. */
 static void
 survey_row(Survey *survey, const Fence *fence, TupleTableSlot *slot)
@@ -129,7 +155,7 @@ survey_row(Survey *survey, const Fence *fence, TupleTableSlot *slot)
 	FenceToken	token = DatumGetInt64(slot_getattr(slot, fence->token_attno, &isnull));
 	char	   *name;
 
-	if (isnull || token <= 0)
+	if (isnull || token <= 0 || is_beyond_names(fence, slot))
 		return;
 	name = lockfence_find_resource(fence, slot);
 	if (name != NULL && !is_known(survey, name, token))
