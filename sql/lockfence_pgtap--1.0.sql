@@ -65,7 +65,8 @@ COMMENT ON FUNCTION _fence_mark(text) IS
 
 -- Runs a statement under a token (null: none) in a subtransaction that is rolled
 -- back, with the mark of the resource (null: let it be) at a newer grant's if
--- there is to be one.  Null: the statement ran.
+-- there is to be one.  Null: the statement ran.  Whichever error comes is what is
+-- asserted, so all are expected.
 CREATE FUNCTION _fence_attempt(
 	statement text, resource text, token bigint, is_outdated boolean,
 	OUT state text, OUT message text, OUT is_fenced boolean)
