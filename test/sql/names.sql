@@ -54,7 +54,7 @@ SHOW lockfence.unknown_resource;
 SELECT lockfence.raise_mark('names:a/b2', 43, 'mistyped');
 SELECT lockfence.reset_mark('names:a/b2', 42, 'mistyped');
 SELECT lockfence.raise_mark('names:a/b-2', 43, 'right');
-SELECT resource, token FROM lockfence.mark WHERE resource LIKE 'names:a/b%2';
+SELECT resource, token FROM lockfence.mark WHERE resource LIKE 'names:a/b%2' ORDER BY resource;
 SET lockfence.unknown_resource = ignore;
 SELECT lockfence.raise_mark('names:a/b2', 44, 'mistyped');
 -- The name of a row is refused: its mark is in the row.
