@@ -16,7 +16,7 @@ COMMENT ON FUNCTION lockfence._is_named(text) IS
 
 REVOKE ALL ON FUNCTION lockfence._check_name(text) FROM PUBLIC;
 
--- A million names take half a second; more are not looked at.
+-- A million names take about a second; more are not looked at.
 CREATE FUNCTION lockfence._verify_mark_names()
 RETURNS SETOF lockfence._finding
 LANGUAGE plpgsql STABLE ROWS 1
