@@ -28,7 +28,7 @@ sub told
 {
 	my ($role) = @_;
 	my (undef, $err) = try_sql($node, 'postgres', q{SET lock_timeout = '200ms'; UPDATE patient SET note = 'x', token = 11},
-		connstr => $node->connstr('postgres') . " user=$role");
+		extra_params => [ '-v', 'VERBOSITY=verbose', '-U', $role ]);
 
 	return $err;
 }
