@@ -93,11 +93,14 @@ is_own_function(const OwnTable *own, Oid function)
 		(strcmp(name, own->triggers[0]) == 0 || strcmp(name, own->triggers[1]) == 0);
 }
 
-/* A foreign key shows itself by its triggers, on either of its tables. */
+/*
+ * A foreign key shows itself by its triggers, on either of its tables.  Those of the
+ * relcache's entry are gone when it is rebuilt, which any look-up may bring about.
+ */
 static void
 inspect_triggers(Inspection *inspection)
 {
-	TriggerDesc *triggers = inspection->rel->trigdesc;
+	TriggerDesc *triggers = CopyTriggerDesc(inspection->rel->trigdesc);
 
 	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)
 	{
