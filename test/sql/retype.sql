@@ -103,7 +103,10 @@ ALTER TABLE nothing ALTER COLUMN a TYPE integer;
 ALTER TABLE IF EXISTS nothing ALTER COLUMN a TYPE integer;
 ALTER TABLE item ALTER COLUMN nothing TYPE integer;
 \echo :LAST_ERROR_SQLSTATE
+-- 19 shows where
+\set VERBOSITY sqlstate
 ALTER TABLE item ALTER COLUMN f TYPE nothing;
+\set VERBOSITY default
 \echo :LAST_ERROR_SQLSTATE
 ALTER TABLE no_schema.nothing ALTER COLUMN a TYPE integer;
 \echo :LAST_ERROR_SQLSTATE
