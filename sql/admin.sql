@@ -271,5 +271,6 @@ REVOKE ALL ON FUNCTION
 	lockfence._record_timeline(),
 	lockfence.reopen(lockfence.fence_token, text),
 	lockfence.prune(interval),
-	lockfence.reconcile(regclass)
+	lockfence.reconcile(regclass),
+	lockfence._reconciled(regclass, bigint)
 FROM PUBLIC;

@@ -349,6 +349,7 @@ BEGIN
 	arguments := lockfence._arguments(resource, column_of_tokens, accept, enforcement, missing,
 		repeat, validator);
 	PERFORM lockfence._create_guards(member, by_statement, arguments) FROM lockfence._family(target);
+	PERFORM lockfence._forget_fence(member), lockfence._record_fence(member) FROM lockfence._family(target);
 END
 $$;
 COMMENT ON FUNCTION lockfence.attach(regclass, text, name, text, text, text, text, regprocedure) IS
@@ -362,6 +363,7 @@ AS $$
 DECLARE
 	guard record;
 	dropped integer := 0;
+	forgotten integer;
 BEGIN
 	IF EXISTS (SELECT FROM pg_trigger
 		WHERE tgrelid = target AND lockfence._is_guard(tgfoid) AND tgparentid <> 0) THEN
@@ -378,13 +380,36 @@ BEGIN
 		EXECUTE format('DROP TRIGGER %I ON %s', guard.tgname, guard.member);
 		dropped := dropped + 1;
 	END LOOP;
-	IF dropped = 0 THEN
+	SELECT count(*) INTO forgotten FROM lockfence._family(target) WHERE lockfence._forget_fence(member);
+	IF dropped + forgotten = 0 THEN
 		RAISE EXCEPTION 'table "%" is not fenced', lockfence._visible(target::text) USING ERRCODE = 'undefined_object';
 	END IF;
 END
 $$;
 COMMENT ON FUNCTION lockfence.detach(regclass) IS
-'takes the fence off a table, its partitions and children; the token column and the marks stay';
+'takes the fence off a table, its partitions and children, and off the record of what is fenced; the token column and the marks stay';
+
+-- The end of reconcile().  As the owner: the marks are the administrator's to vouch
+-- for, and not the table's owner's.  On a standby, where all is on record, this
+-- writes nothing.
+CREATE FUNCTION lockfence._reconciled(target regclass, raised bigint)
+RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	recorded bigint;
+BEGIN
+	SELECT count(*) INTO recorded FROM lockfence._family(target) WHERE lockfence._record_fence(member);
+	IF raised + recorded > 0 THEN
+		PERFORM lockfence._log('reconcile', NULL, NULL, NULL,
+			format('%s: %s marks raised to the tokens in its rows, %s tables put on record',
+				lockfence._visible(target::text), raised, recorded));
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION lockfence._reconciled(regclass, bigint) IS
+'puts a table whose marks are there, its partitions and children on record, and logs what reconcile() did';
 
 CREATE FUNCTION lockfence._rows_above_marks(target regclass, template text, token_column text, sample integer)
 RETURNS TABLE (resource text, token bigint, has_mark boolean)
@@ -415,21 +440,21 @@ BEGIN
 			USING ERRCODE = 'object_not_in_prerequisite_state',
 				HINT = 'Look at lockfence.verify().';
 	END IF;
-	IF fence.resource IS NULL OR fence.token_column IS NULL THEN
-		RETURN 0;
+	IF fence.resource IS NOT NULL AND fence.token_column IS NOT NULL THEN
+		FOR found_mark IN
+			SELECT r.resource, max(r.token) AS token
+			FROM lockfence._rows_above_marks(target, fence.resource, fence.token_column, NULL) r
+			GROUP BY r.resource ORDER BY r.resource COLLATE "C"
+		LOOP
+			before := lockfence._raise_mark(found_mark.resource, found_mark.token);
+			IF before IS NULL OR before < found_mark.token THEN
+				raised := raised + 1;
+			END IF;
+		END LOOP;
 	END IF;
-	FOR found_mark IN
-		SELECT r.resource, max(r.token) AS token
-		FROM lockfence._rows_above_marks(target, fence.resource, fence.token_column, NULL) r
-		GROUP BY r.resource ORDER BY r.resource COLLATE "C"
-	LOOP
-		before := lockfence._raise_mark(found_mark.resource, found_mark.token);
-		IF before IS NULL OR before < found_mark.token THEN
-			raised := raised + 1;
-		END IF;
-	END LOOP;
+	PERFORM lockfence._reconciled(target, raised);
 	RETURN raised;
 END
 $$;
 COMMENT ON FUNCTION lockfence.reconcile(regclass) IS
-'raises the marks of a named fence to the highest token stored in the rows, after ATTACH PARTITION or a restore without the marks; returns how many went up. Reads the whole table, and runs nothing that its owner has defined; an error where row-level security hides rows from the caller';
+'raises the marks of a named fence to the highest token stored in the rows, and puts the table, its partitions and children on record, which unseals it (LF005), after ATTACH PARTITION or a restore without the marks; returns how many went up. Reads the whole table, and runs nothing that its owner has defined; an error where row-level security hides rows from the caller. A fence without a token column has no tokens in its rows: see to its marks first. Logged';

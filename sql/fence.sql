@@ -119,7 +119,10 @@ SELECT c.oid::pg_catalog.regclass AS target,
 				WHEN 'R' THEN 'replica' ELSE 'disabled' END)
 		FROM pg_catalog.pg_trigger g
 		WHERE g.tgrelid OPERATOR(pg_catalog.=) c.oid AND lockfence._is_guard(g.tgfoid)
-	) AS triggers
+	) AS triggers,
+	EXISTS (
+		SELECT FROM lockfence.fenced f WHERE f.target OPERATOR(pg_catalog.=) c.oid
+	) AS on_record
 FROM pg_catalog.pg_trigger t
 	JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) t.tgrelid
 	CROSS JOIN LATERAL lockfence._settings(t.tgargs) s
@@ -127,5 +130,5 @@ WHERE t.tgfoid OPERATOR(pg_catalog.=) ANY (ARRAY[
 	'lockfence.guard_row()'::pg_catalog.regprocedure::pg_catalog.oid,
 	'lockfence.guard_statement()'::pg_catalog.regprocedure::pg_catalog.oid]);
 COMMENT ON VIEW lockfence.fences IS
-'every fenced table with its settings, whether it has them from a parent, and the state of its triggers (all should be "always")';
+'every fenced table with its settings, whether it has them from a parent, the state of its triggers (all should be "always"), and whether it is on record, without which a named fence is sealed';
 GRANT SELECT ON lockfence.fences TO PUBLIC;

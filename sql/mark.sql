@@ -57,6 +57,8 @@ REVOKE ALL ON lockfence.mark, lockfence.state, lockfence.admin_log FROM PUBLIC;
 -- Not to everybody: a client that reads the mark and presents it is no holder, and
 -- would not be found out.
 GRANT SELECT ON lockfence.mark, lockfence.state, lockfence.admin_log TO pg_monitor;
+-- pg_dump reads it, too.
+GRANT SELECT ON SEQUENCE lockfence.admin_log_id_seq TO pg_monitor;
 
 CREATE FUNCTION lockfence.guard_mark() RETURNS trigger
 LANGUAGE c
@@ -70,8 +72,9 @@ AS 'MODULE_PATHNAME', 'lockfence_guard_marks';
 COMMENT ON FUNCTION lockfence.guard_marks() IS
 'trigger of lockfence.mark: refuses TRUNCATE with LF009';
 
+-- As the owner: a role that restores a dump needs to insert, and no more.
 CREATE FUNCTION lockfence.merge_state() RETURNS trigger
-LANGUAGE plpgsql
+LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN

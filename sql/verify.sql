@@ -110,7 +110,7 @@ $$;
 COMMENT ON FUNCTION lockfence._guards(regclass[]) IS
 'the guards of some tables';
 
--- Fenced, or with a column or a trigger that says so.
+-- Fenced, or on record as such, or with a column or a trigger that says so.
 CREATE FUNCTION lockfence._fenced_tables()
 RETURNS SETOF regclass
 LANGUAGE sql STABLE
@@ -123,12 +123,13 @@ AS $$
 				SELECT tgrelid FROM pg_trigger
 				WHERE lockfence._is_guard(tgfoid)
 					OR tgname IN ('~lockfence_row', '~lockfence_statement', '~lockfence_truncate'))
+			OR c.oid IN (SELECT f.target FROM lockfence.fenced f)
 			OR c.relkind IN ('r', 'p') AND c.relpersistence <> 't' AND c.oid IN (
 				SELECT attrelid FROM pg_attribute
 				WHERE atttypid = 'lockfence.fence_token'::regtype AND NOT attisdropped))
 $$;
 COMMENT ON FUNCTION lockfence._fenced_tables() IS
-'the tables that have a guard, a trigger that is named like one, or a column of type lockfence.fence_token';
+'the tables that have a guard, a trigger that is named like one, or a column of type lockfence.fence_token, or are on record as fenced';
 
 CREATE FUNCTION lockfence._ancestors(member regclass)
 RETURNS TABLE (ancestor regclass, height integer)

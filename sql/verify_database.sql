@@ -16,21 +16,23 @@ LANGUAGE sql STABLE ROWS 10
 SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT NULL::regclass, 'warning', 'mark_missing',
-		format('lockfence.%s does not exist: every write to a fenced table is refused.', n.name),
+		format('lockfence.%s does not exist: %s.', n.name, CASE n.name
+			WHEN 'fenced' THEN 'that a table came without its marks is not noticed'
+			ELSE 'every write to a fenced table is refused' END),
 		NULL, 'Restore a backup, or drop and create the extension, attach the tables again and raise the marks.'
-	FROM (VALUES ('mark'), ('state'), ('admin_log')) AS n (name)
+	FROM (VALUES ('mark'), ('state'), ('admin_log'), ('fenced')) AS n (name)
 	WHERE NOT EXISTS (SELECT FROM lockfence._own_class(n.name))
 	UNION ALL
 	SELECT c.oid, 'error', 'mark_unlogged',
 		format('%s is not logged: a crash empties it, and stale tokens pass.', c.oid::regclass),
 		format('ALTER TABLE %s SET LOGGED;', c.oid::regclass), NULL
-	FROM (VALUES ('mark'), ('state')) AS n (name) CROSS JOIN LATERAL lockfence._own_class(n.name) c
+	FROM (VALUES ('mark'), ('state'), ('fenced')) AS n (name) CROSS JOIN LATERAL lockfence._own_class(n.name) c
 	WHERE c.relpersistence <> 'p'
 	UNION ALL
 	SELECT c.oid, 'warning', 'mark_row_security',
 		format('%s is under row-level security, which can hide rows from dumps and administration.', c.oid::regclass),
 		NULL, 'Disable row-level security, once no role relies on it: what it hides is then seen by whoever may read the table.'
-	FROM (VALUES ('mark'), ('state'), ('admin_log')) AS n (name) CROSS JOIN LATERAL lockfence._own_class(n.name) c
+	FROM (VALUES ('mark'), ('state'), ('admin_log'), ('fenced')) AS n (name) CROSS JOIN LATERAL lockfence._own_class(n.name) c
 	WHERE c.relrowsecurity OR c.relforcerowsecurity
 	UNION ALL
 	SELECT c.oid, 'error', 'mark_columns',
@@ -140,6 +142,7 @@ AS $$
 			|| CASE g.name
 				WHEN '~lockfence_state' THEN ': sessions do not notice a new epoch.'
 				WHEN '~lockfence_merge' THEN ': a restore could lower the epoch or the floor.'
+				WHEN '~lockfence_record' THEN ': sessions do not notice what comes on record, or goes off it.'
 				ELSE ': a restore or a superuser''s DML could lower marks.' END,
 		CASE WHEN t.oid IS NOT NULL AND NOT a.is_as_made
 				THEN format('DROP TRIGGER %I ON %s; ', g.name, c.oid::regclass) ELSE '' END
@@ -151,7 +154,8 @@ AS $$
 		('mark', '~lockfence_mark', 31, 'lockfence.guard_mark()'::regprocedure, 'BEFORE INSERT OR UPDATE OR DELETE', 'ROW'),
 		('mark', '~lockfence_marks', 34, 'lockfence.guard_marks()', 'BEFORE TRUNCATE', 'STATEMENT'),
 		('state', '~lockfence_merge', 7, 'lockfence.merge_state()', 'BEFORE INSERT', 'ROW'),
-		('state', '~lockfence_state', 29, 'lockfence.state_changed()', 'AFTER INSERT OR UPDATE OR DELETE', 'ROW')
+		('state', '~lockfence_state', 29, 'lockfence.state_changed()', 'AFTER INSERT OR UPDATE OR DELETE', 'ROW'),
+		('fenced', '~lockfence_record', 31, 'lockfence.guard_record()', 'BEFORE INSERT OR UPDATE OR DELETE', 'ROW')
 	) AS g (table_name, name, type, function, events, level)
 		CROSS JOIN LATERAL lockfence._own_class(g.table_name) c
 		LEFT JOIN pg_trigger t ON t.tgrelid = c.oid AND t.tgname = g.name
@@ -333,10 +337,10 @@ AS $$
 	SELECT NULL, 'error', 'guard_function',
 		format('%s is not the function that the extension made: the guards do something else.', o.routine),
 		format('CREATE OR REPLACE FUNCTION %s RETURNS pg_catalog.%s LANGUAGE c AS ''$libdir/lockfence'', ''lockfence_%s'';',
-			o.routine, CASE o.proname WHEN 'guard_ddl' THEN 'event_trigger' ELSE 'trigger' END, o.proname), NULL
+			o.routine, CASE WHEN o.proname IN ('guard_ddl', 'follow_partitions') THEN 'event_trigger' ELSE 'trigger' END, o.proname), NULL
 	FROM own o
-	WHERE o.proname IN ('guard_row', 'guard_statement', 'guard_truncate', 'guard_mark', 'guard_marks', 'state_changed',
-			'guard_ddl')
+	WHERE o.proname IN ('guard_row', 'guard_statement', 'guard_truncate', 'guard_mark', 'guard_marks', 'guard_record',
+			'state_changed', 'guard_ddl', 'follow_partitions')
 		AND (o.prolang <> (SELECT oid FROM pg_language WHERE lanname = 'c')
 			OR o.prosrc <> 'lockfence_' || o.proname)
 	UNION ALL
@@ -567,7 +571,8 @@ BEGIN
 		UNION ALL SELECT 9, v.* FROM lockfence._verify_guard_states(members, guards) v
 		UNION ALL SELECT 10, v.* FROM lockfence._verify_choices(members) v
 		UNION ALL SELECT 11, v.* FROM lockfence._verify_owners(members) v
-		UNION ALL SELECT 12, v.* FROM lockfence._verify_marks(members) v
+		UNION ALL SELECT 12, v.* FROM lockfence._verify_record(members) v
+		UNION ALL SELECT 13, v.* FROM lockfence._verify_marks(members) v
 	) AS f (subject, target, severity, code, problem, remedy, advice)
 	ORDER BY f.subject, array_position(tables, f.target), f.code, f.problem;
 END

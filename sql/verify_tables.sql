@@ -35,10 +35,16 @@ LANGUAGE sql STABLE ROWS 10
 SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT m.member, 'error', 'guard_missing',
-		CASE WHEN a.attname IS NULL THEN format('%s is not fenced.', m.member)
-			ELSE format('%s has a token column, "%s", but no guard: nothing refuses a stale write.', m.member, a.attname) END,
+		CASE
+			WHEN r.settings IS NOT NULL
+				THEN format('%s is on record as fenced, but has no guard: nothing refuses a stale write.', m.member)
+			WHEN a.attname IS NULL THEN format('%s is not fenced.', m.member)
+			ELSE format('%s has a token column, "%s", but no guard: nothing refuses a stale write.', m.member, a.attname)
+		END,
 		NULL,
 		CASE
+			WHEN r.settings IS NOT NULL THEN format('Fence %s again by lockfence.attach(), as it was (%s), or take it off the record by lockfence.detach().',
+				m.member, lockfence._argument_text(r.settings))
 			WHEN c.relkind IN ('r', 'p') THEN format('Fence %s by lockfence.attach(), with the resource that its lock is named by.', m.member)
 			WHEN c.oid IS NOT NULL THEN 'Fence the table that holds the rows.'
 		END
@@ -49,6 +55,7 @@ AS $$
 			WHERE attrelid = c.oid AND NOT attisdropped AND atttypid = 'lockfence.fence_token'::regtype
 			ORDER BY attnum LIMIT 1
 		) AS a ON true
+		CROSS JOIN LATERAL lockfence._recorded(m.member) AS r (settings)
 	WHERE m.root IS NULL AND NOT EXISTS (
 		SELECT FROM pg_inherits i JOIN unnest(members) p ON p.member = i.inhparent WHERE i.inhrelid = m.member)
 $$;
@@ -457,7 +464,7 @@ AS $$
 		SELECT c.oid::regclass, c.relowner
 		FROM pg_class c
 		WHERE c.oid IN (SELECT m.member FROM unnest(members) m WHERE m.root IS NOT NULL)
-			OR c.relnamespace = 'lockfence'::regnamespace AND c.relname IN ('mark', 'state', 'admin_log')
+			OR c.relnamespace = 'lockfence'::regnamespace AND c.relname IN ('mark', 'state', 'admin_log', 'fenced')
 	) AS o (member, owner)
 	WHERE EXISTS (SELECT FROM lockfence._logins_as(o.owner))
 	UNION ALL
@@ -503,6 +510,7 @@ AS $$
 	WITH looked_at AS MATERIALIZED (
 		SELECT m.member, m.root, m.settings FROM unnest(members) m JOIN pg_class c ON c.oid = m.member
 		WHERE m.is_guarded AND c.relkind = 'r' AND m.settings ?& ARRAY['resource', 'token_column']
+			AND lockfence._is_on_record(m.member)
 	), seen AS MATERIALIZED (
 		SELECT l.root, bool_or(u.lack_marks) AS lack_marks, bool_or(u.are_ahead) AS are_ahead
 		FROM looked_at l CROSS JOIN LATERAL lockfence._unmarked_rows(l.member, l.settings) u

@@ -197,4 +197,26 @@ lockfence_prune_page(Relation rel, Buffer buffer)
 #define LOCKFENCE_SIGNAL_BACKEND_ROLE DEFAULT_ROLE_SIGNAL_BACKENDID
 #endif
 
+/* 16 has one function for the owners of all kinds of objects. */
+#if PG_VERSION_NUM >= 160000
+#include "catalog/pg_class.h"
+#include "utils/acl.h"
+#define lockfence_owns_relation(relid, role) object_ownercheck(RelationRelationId, relid, role)
+#else
+#include "utils/acl.h"
+#define lockfence_owns_relation(relid, role) pg_class_ownercheck(relid, role)
+#endif
+
+/* 14 detaches partitions concurrently, so that one may be half detached. */
+#include "catalog/partition.h"
+#include "nodes/parsenodes.h"
+#if PG_VERSION_NUM >= 140000
+#define lockfence_partition_parent(relid) get_partition_parent(relid, true)
+#define lockfence_is_detach(command) \
+	((command) == AT_DetachPartition || (command) == AT_DetachPartitionFinalize)
+#else
+#define lockfence_partition_parent(relid) get_partition_parent(relid)
+#define lockfence_is_detach(command) ((command) == AT_DetachPartition)
+#endif
+
 #endif							/* LOCKFENCE_COMPAT_H */

@@ -361,6 +361,7 @@ typedef struct Fence
 	bool		missing_allowed;
 	bool		single_use;
 	Oid			validator;
+	bool		unrecorded;		/* its table should be on record, and is not */
 
 	/* as resolved against a tuple descriptor */
 	AttrNumber	token_attno;	/* 0: none */
@@ -388,6 +389,11 @@ extern const char *lockfence_readable_resource(const FencedWrite *write);
 
 /* visible.c: what others named, in messages */
 extern const char *lockfence_visible(const char *text);
+
+/* record.c: what was fenced, on record */
+extern bool lockfence_is_record(Oid relid);
+extern bool lockfence_lacks_record(const Fence *fence, Relation rel);
+extern void lockfence_require_record(const Fence *fence, Relation rel);
 
 /* streak.c: rows in a row */
 extern bool lockfence_streak_goes_on(const Fence *fence, Datum value,
@@ -498,6 +504,7 @@ extern void lockfence_refuse_invalid(const FencedWrite *write, bool isnull,
 extern void lockfence_refuse_unknown_epoch(const FencedWrite *write,
 										   FenceToken token, int epoch);
 extern void lockfence_refuse_sealed(const FencedWrite *write, const char *detail);
+extern void lockfence_refuse_unrecorded(const FencedWrite *write);
 extern void lockfence_refuse_conflicting(const FencedWrite *write,
 										 FenceToken token, const char *token_source,
 										 FenceToken other, const char *other_source);

@@ -224,6 +224,24 @@ lockfence_refuse_sealed(const FencedWrite *write, const char *detail)
 			 report_table(write), report_advisory(write)));
 }
 
+/* LF005: the table came without what lockfence knew of it. */
+void
+lockfence_refuse_unrecorded(const FencedWrite *write)
+{
+	char	   *table = quote_qualified_identifier(get_namespace_name(RelationGetNamespace(write->rel)),
+												   RelationGetRelationName(write->rel));
+
+	record(write, LOCKFENCE_SEALED, ERRCODE_FENCE_SEALED, 0, 0);
+	ereport(refusal_level(write),
+			(errcode(ERRCODE_FENCE_SEALED),
+			 errmsg("the fence of table \"%s\" is sealed: the table is not on record",
+					table_name(write)),
+			 errdetail("It came without the record of fenced tables, as by a restore of a part or by ATTACH PARTITION, and may have come without the marks that keep outdated holders out."),
+			 errhint("Once its marks are there, have an administrator call lockfence.reconcile(%s), which raises them to the tokens in its rows and puts it on record.",
+					 lockfence_visible(quote_literal_cstr(table))),
+			 report_table(write), report_advisory(write)));
+}
+
 /* LF006: one write, two tokens, and no way to tell which holder it is. */
 void
 lockfence_refuse_conflicting(const FencedWrite *write,

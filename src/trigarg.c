@@ -76,7 +76,7 @@ lockfence_trigarg_at_relcache(Oid relid)
 	hash_seq_init(&status, fences);
 	while ((cached = hash_seq_search(&status)) != NULL)
 	{
-		if (relid == cached->relid || !OidIsValid(relid))
+		if (relid == cached->relid || !OidIsValid(relid) || lockfence_is_record(relid))
 		{
 			cached->changes++;
 			generation++;
@@ -196,6 +196,7 @@ parse_fence(Relation rel, const Trigger *trigger)
 									 "The column must be of type lockfence.fence_token or bigint.");
 	}
 	check_validator(fence, rel);
+	fence->unrecorded = lockfence_lacks_record(fence, rel);
 	return fence;
 }
 
@@ -310,7 +311,7 @@ cached_fence(Relation rel, const Trigger *trigger)
 	return cached->fence;
 }
 
-/* The fence of the trigger that is being called. */
+/* The fence of the trigger that is being called, which its table has to be on record for. */
 const Fence *
 lockfence_trigger_fence(FunctionCallInfo fcinfo)
 {
@@ -321,6 +322,12 @@ lockfence_trigger_fence(FunctionCallInfo fcinfo)
 	{
 		const Fence *fence = cached_fence(trigger->tg_relation, trigger->tg_trigger);
 
+		/* never the last one, so that each of its writes comes here */
+		if (fence->unrecorded)
+		{
+			lockfence_require_record(fence, trigger->tg_relation);
+			return fence;
+		}
 		last_fence = (LastFence) {oid, generation, fence};
 	}
 	return last_fence.fence;

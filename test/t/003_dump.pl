@@ -58,6 +58,8 @@ my $ROWS = q{SELECT 'batch', b::text FROM batch b UNION ALL SELECT 'job', j::tex
 	UNION ALL SELECT 'doc', d::text FROM doc d UNION ALL SELECT 'part', p::text FROM part p
 	UNION ALL SELECT 'odd', o::text FROM "It's odd" o UNION ALL SELECT 'tally', t::text FROM tally t ORDER BY 1, 2};
 
+my $RECORD = 'SELECT target::text, arguments FROM lockfence.fenced ORDER BY 1';
+
 my $ERRORS = q{SELECT target, code, remedy FROM lockfence.verify() WHERE severity = 'error'};
 
 sub same_ok
@@ -107,6 +109,7 @@ sub all_restored
 	same_ok($db, 'marks', $MARKS, $name);
 	same_ok($db, 'epoch and floor', $STATE, $name);
 	same_ok($db, 'log', $LOG, $name);
+	same_ok($db, 'record', $RECORD, $name);
 	same_ok($db, 'rows', $ROWS, $name);
 	query_is($node, $db, $ERRORS, '', "$name: verify() finds nothing");
 	stale_refused($db, $name);
@@ -202,7 +205,7 @@ new_database('empty');
 is(restore('empty', 'schema.sql'), '', 'schema: restores without a word');
 same_ok('empty', 'fences', $FENCES, 'schema');
 query_is($node, 'empty', "$MARKS; $STATE", '', 'schema: no marks, no epoch');
-refused_ok($node, 'empty', "INSERT INTO batch VALUES (1, 'a', 'x')", 'LF002', 'schema: fences are alive');
+refused_ok($node, 'empty', "INSERT INTO batch VALUES (1, 'a', 'x')", 'LF005', 'schema: fences are alive, and sealed');
 $node->safe_psql('postgres', "CREATE DATABASE $_ TEMPLATE empty")
   foreach ('live', 'live_bypass', 'live_marks', 'live_origin', 'live_parallel', 'live_both');
 
@@ -215,6 +218,15 @@ query_is($node, 'tables', $MARKS, '', '-t: no marks');
 query_is($node, 'tables', "SELECT target, triggers FROM lockfence.fences ORDER BY target::text",
 	$node->safe_psql('src', "SELECT target, triggers FROM lockfence.fences
 		WHERE target::text IN ('batch', 'job', 'doc') ORDER BY target::text"), '-t: guards fire always');
+refused_ok($node, 'tables', $stale{$_}, 'LF005', "-t: sealed: $_") foreach ('named fence', 'new row', 'constant fence');
+query_is($node, 'tables', "SELECT target, code FROM lockfence.verify() WHERE severity = 'error' ORDER BY target::text",
+	"batch|not_on_record\njob|not_on_record", '-t: verify() tells');
+$node->safe_psql('postgres', "CREATE DATABASE by_hand TEMPLATE tables");
+query_is($node, 'by_hand', "SELECT lockfence.reconcile('batch')", 2, '-t: reconcile() raises the marks from the rows');
+refused_ok($node, 'by_hand', $stale{$_}, 'LF001', "-t: and unseals: $_") foreach ('named fence', 'new row');
+
+# ... with the record all the same, and so to be written to: the rows speak for the marks
+$node->safe_psql('tables', q{INSERT INTO lockfence.fenced VALUES ('public.batch', '{}'), ('public.job', '{}'), ('public.doc', '{}')});
 refused_ok($node, 'tables', "UPDATE batch SET fence = $t{15} WHERE item = 'b'", 'LF001',
 	'-t: the token stored in the row stands in for the mark', qr/token stored in the row/);
 refused_ok($node, 'tables', "BEGIN; SELECT lockfence.present($t{15}); DELETE FROM batch WHERE item = 'c'; COMMIT",
@@ -223,8 +235,6 @@ refused_ok($node, 'tables', $stale{'row fence'}, 'LF001', '-t: a row fence has a
 accepted_ok($node, 'tables', "BEGIN; $stale{'new row'}; ROLLBACK",
 	'-t: but a new row knows nothing of the other rows');
 query_is($node, 'tables', $ERRORS, "batch|marks_missing|SELECT lockfence.reconcile('public.batch');", '-t: verify() tells');
-$node->safe_psql('postgres', 'CREATE DATABASE by_hand TEMPLATE tables');
-query_is($node, 'by_hand', "SELECT lockfence.reconcile('batch')", 2, '-t: reconcile() raises the marks from the rows');
 mended_ok('tables', '-t');
 query_is($node, 'tables', $MARKS, "batch-1|$t{20}\nbatch-2|$t{20}", '-t: to the highest of them');
 refused_ok($node, 'tables', $stale{$_}, 'LF001', "-t: then a stale token is refused: $_")
@@ -239,10 +249,10 @@ new_database('public_only', 'DROP SCHEMA public; CREATE EXTENSION lockfence');
 is(restore('public_only', 'public.sql'), '', '-n: restores without a word');
 same_ok('public_only', 'fences', $FENCES, '-n');
 query_is($node, 'public_only', $MARKS, '', '-n: no marks');
-query_is($node, 'public_only', "SELECT target, code, remedy FROM lockfence.verify() WHERE severity = 'error' ORDER BY target::text",
-	join("\n", qq{"It's odd"|marks_missing|SELECT lockfence.reconcile('public."It''s odd"');},
-		map { "$_|marks_missing|SELECT lockfence.reconcile('public.$_');" } ('batch', 'part')), '-n: verify() tells');
-mended_ok('public_only', '-n');
+query_is($node, 'public_only', "SELECT target, code FROM lockfence.verify() WHERE severity = 'error' ORDER BY target::text",
+	join("\n", map { "$_|not_on_record" } (q{"It's odd"}, 'batch', 'job', 'part', 'tally')), '-n: verify() tells');
+$node->safe_psql('public_only', 'SELECT lockfence.reconcile(target) FROM lockfence.fences WHERE NOT on_record');
+query_is($node, 'public_only', $ERRORS, '', '-n: and reconcile() mends it');
 refused_ok($node, 'public_only', $stale{$_}, 'LF001', "-n: stale token is refused: $_")
   foreach ('partitioned table', 'partition');
 
@@ -260,7 +270,7 @@ query_is($node, 'bare', "SELECT code FROM lockfence.verify('job') WHERE severity
 # ---- the data alone (-a), into a schema that is live
 
 dump_to('data.sql', '-a');
-like(restore('live', 'data.sql', '-1'), qr/ERROR:  LF00[126]:/, '-a: rows are refused as any write');
+like(restore('live', 'data.sql', '-1'), qr/ERROR:  LF00[1256]:/, '-a: rows are refused as any write');
 query_is($node, 'live', $ROWS, '', '-a: and in one transaction, none of them is there');
 
 $ENV{PGOPTIONS} = '-c lockfence.bypass=on';

@@ -1,0 +1,55 @@
+-- What was fenced, and what is: tables that came without their marks, and those
+-- that have lost their guards.
+
+CREATE FUNCTION lockfence._is_on_record(member regclass)
+RETURNS boolean
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT EXISTS (SELECT FROM lockfence.fenced f WHERE f.target = member)
+		OR (SELECT relpersistence = 't' FROM pg_class WHERE oid = member)
+$$;
+COMMENT ON FUNCTION lockfence._is_on_record(regclass) IS
+'whether a table is on record as fenced, or needs not be';
+
+-- The settings on record, as _declared() gives those of a guard.
+CREATE FUNCTION lockfence._recorded(member regclass)
+RETURNS jsonb
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT (
+		SELECT coalesce(jsonb_object_agg(s.setting, s.value), '{}')
+		FROM (
+			SELECT split_part(a.argument, '=', 1), substr(a.argument, strpos(a.argument, '=') + 1)
+			FROM unnest(f.arguments) AS a (argument)
+		) AS s (setting, value)
+		WHERE s.setting IN ('resource', 'token_column', 'accept', 'enforcement', 'missing', 'repeat', 'validator'))
+	FROM lockfence.fenced f WHERE f.target = member
+$$;
+COMMENT ON FUNCTION lockfence._recorded(regclass) IS
+'the settings of the fence that a table is on record with; null: none';
+
+CREATE FUNCTION lockfence._verify_record(members lockfence._member[])
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH unrecorded AS MATERIALIZED (
+		SELECT m.member, m.settings
+		FROM unnest(members) m JOIN pg_class c ON c.oid = m.member
+		WHERE m.is_guarded AND m.settings ? 'resource' AND c.relkind IN ('r', 'p')
+			AND NOT lockfence._is_on_record(m.member)
+	)
+	SELECT u.member, 'error', 'not_on_record',
+		format('%s is not on record, so its marks may not have come with it: %s.', u.member,
+			CASE WHEN u.settings ? 'enforcement' THEN 'its fence reports every write'
+				ELSE 'its fence is sealed, and refuses every write' END),
+		NULL, format('Restore its marks, or raise the floor by lockfence.reopen(), where the tokens in its rows do not tell them; then call lockfence.reconcile(%s).',
+			lockfence._relation_literal(u.member))
+	FROM unrecorded u
+	WHERE NOT EXISTS (
+		SELECT FROM pg_inherits i JOIN unrecorded p ON p.member = i.inhparent WHERE i.inhrelid = u.member)
+$$;
+COMMENT ON FUNCTION lockfence._verify_record(lockfence._member[]) IS
+'findings of verify(): fenced tables that came without the record of their fence';

@@ -1,0 +1,487 @@
+/*
+ * record.c
+ *		What was fenced, on record: lockfence.fenced, beside the marks.
+ *
+ * Marks are named by resource, and so tell nothing of the tables that they stand
+ * for.  A table that comes from elsewhere (part of a dump, a partition that was
+ * attached, a copy of the schema) brings its guards and not its marks, and its
+ * guards would take "no mark" for "no holder yet".  So a fence decides only where
+ * its table is on record: attach() puts it there, reconcile() does once the
+ * marks are there again, a dump of the whole database brings the record along
+ * with the marks, and nothing else does.  A row fence has its marks in its rows
+ * and needs no record to decide; it has one for verify() to miss its guards by.
+ *
+ * A partition is put on record by itself where it has no rows yet and its parent
+ * is on record: there is nothing in it that a mark elsewhere could stand for.
+ * So it is under a fence of one resource that no row tells of, whose mark is the
+ * parent's.  Otherwise one with rows that is attached loses its record, and so
+ * does one that is detached.  An event trigger sees to that; whoever may make a
+ * partition needs no right for it, as the record is read and written directly, as
+ * the marks are.
+ *
+ * Whether a table is on record is looked up when its fence is parsed, and kept
+ * with it (trigarg.c).  Every writer of the record invalidates the relcache entry
+ * of the table in question, in the transaction that writes, so that a session
+ * which parsed the fence before that one's end parses it again.  The look-up
+ * sees what is committed by then or is this transaction's own, and takes no
+ * lock of SERIALIZABLE.
+ *
+ * The column is of a type of its own, which is a regclass but for one thing: its
+ * input takes a name that there is no table of as 0, for which the trigger makes
+ * no row.  A dump that leaves out a fenced table brings all the other records.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "catalog/indexing.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
+#include "catalog/pg_type.h"
+#include "commands/event_trigger.h"
+#include "commands/trigger.h"
+#include "libpq/pqformat.h"
+#include "miscadmin.h"
+#include "nodes/parsenodes.h"
+#include "replication/logicalworker.h"
+#include "storage/bufmgr.h"
+#include "storage/lmgr.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/datum.h"
+#include "utils/fmgroids.h"
+#include "utils/fmgrprotos.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
+
+#include "compat.h"
+#include "lockfence.h"
+
+/* columns of lockfence.fenced */
+#define FENCED_ATTNO_TARGET		1
+#define FENCED_NATTS			2
+
+PG_FUNCTION_INFO_V1(lockfence_relation_in);
+PG_FUNCTION_INFO_V1(lockfence_relation_out);
+PG_FUNCTION_INFO_V1(lockfence_relation_recv);
+PG_FUNCTION_INFO_V1(lockfence_relation_send);
+PG_FUNCTION_INFO_V1(lockfence_record_fence);
+PG_FUNCTION_INFO_V1(lockfence_forget_fence);
+PG_FUNCTION_INFO_V1(lockfence_guard_record);
+PG_FUNCTION_INFO_V1(lockfence_follow_partitions);
+
+static Oid	record_relid = InvalidOid;	/* when it was read last */
+
+/* The table of records; InvalidOid under the SQL of a version that had none. */
+static Oid
+find_record(void)
+{
+	Oid			schema = get_namespace_oid(LOCKFENCE_SCHEMA, true);
+
+	record_relid = OidIsValid(schema) ? get_relname_relid("fenced", schema) : InvalidOid;
+	return record_relid;
+}
+
+/* Is that the table of records?  Whoever changes it may have changed any record. */
+bool
+lockfence_is_record(Oid relid)
+{
+	return relid == record_relid && OidIsValid(relid);
+}
+
+/* Read the record of a table; NULL: there is none. */
+static HeapTuple
+read_record(Relation record, Oid target)
+{
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	ScanKeyInit(&key, FENCED_ATTNO_TARGET, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(target));
+	scan = systable_beginscan(record, lockfence_relation_oid("fenced_pkey"), true,
+							  SnapshotSelf, 1, &key);
+	tuple = systable_getnext(scan);
+	if (HeapTupleIsValid(tuple))
+		tuple = heap_copytuple(tuple);
+	systable_endscan(scan);
+	return tuple;
+}
+
+/*
+ * Is the table on record?  Where nothing can be, all are: the SQL of a version
+ * without the record goes on as it did.
+ */
+static bool
+is_on_record(Oid target)
+{
+	Relation	record;
+	bool		found;
+
+	if (!OidIsValid(find_record()))
+		return true;
+	record = table_open(record_relid, AccessShareLock);
+	found = read_record(record, target) != NULL;
+	table_close(record, AccessShareLock);
+	return found;
+}
+
+/* Does the fence need a record that its table has not? */
+bool
+lockfence_lacks_record(const Fence *fence, Relation rel)
+{
+	/* a temporary table comes from nowhere else */
+	return fence->resource != NULL &&
+		rel->rd_rel->relpersistence != RELPERSISTENCE_TEMP &&
+		!is_on_record(RelationGetRelid(rel));
+}
+
+/* Refuse a write to a table that should be on record, and is not. */
+void
+lockfence_require_record(const Fence *fence, Relation rel)
+{
+	FencedWrite write = {.rel = rel,.advisory = fence->advisory};
+
+	/* a subscriber takes what the publisher has decided */
+	if (fence->unrecorded && !IsLogicalWorker())
+		lockfence_refuse_unrecorded(&write);
+}
+
+/* Is it the function of that name that decides on writes? */
+static bool
+is_guard(Oid function, const char *name)
+{
+	char	   *function_name = get_func_name(function);
+
+	return function_name != NULL && strcmp(function_name, name) == 0 &&
+		get_func_namespace(function) == get_namespace_oid(LOCKFENCE_SCHEMA, true);
+}
+
+/* The arguments of the table's guard of that name, as an array of text; 0: it has none. */
+static Datum
+guard_arguments(Relation rel, const char *name)
+{
+	for (int i = 0; rel->trigdesc != NULL && i < rel->trigdesc->numtriggers; i++)
+	{
+		Trigger		trigger = rel->trigdesc->triggers[i];
+		Datum	   *elements = palloc(Max(trigger.tgnargs, 1) * sizeof(Datum));
+
+		/* first: what is looked up may rebuild the relcache entry, with its arguments */
+		for (int n = 0; n < trigger.tgnargs; n++)
+			elements[n] = CStringGetTextDatum(trigger.tgargs[n]);
+		if (is_guard(trigger.tgfoid, name))
+			return PointerGetDatum(construct_array(elements, trigger.tgnargs, TEXTOID,
+												   -1, false, TYPALIGN_INT));
+	}
+	return (Datum) 0;
+}
+
+/* The arguments of whatever decides on the table's writes; 0: nothing does. */
+static Datum
+fence_arguments(Relation rel)
+{
+	Datum		arguments = guard_arguments(rel, "guard_row");
+
+	return arguments != (Datum) 0 ? arguments : guard_arguments(rel, "guard_statement");
+}
+
+/* Put the table on record with a guard's arguments, unless it is; true if it was not. */
+static bool
+put_record(Relation rel, Datum arguments)
+{
+	Datum		values[FENCED_NATTS] = {ObjectIdGetDatum(RelationGetRelid(rel)), arguments};
+	bool		isnull[FENCED_NATTS] = {false};
+	Relation	record;
+	bool		missing;
+
+	if (arguments == (Datum) 0 || is_on_record(RelationGetRelid(rel)))
+		return false;
+	PreventCommandIfReadOnly("a record of a fenced table");
+	/* against others who are at it; nothing but DDL and VACUUM waits for that */
+	LockRelationOid(RelationGetRelid(rel), ShareUpdateExclusiveLock);
+	record = table_open(record_relid, RowExclusiveLock);
+	missing = read_record(record, RelationGetRelid(rel)) == NULL;
+	if (missing)
+	{
+		CatalogTupleInsert(record, heap_form_tuple(RelationGetDescr(record), values, isnull));
+		CacheInvalidateRelcache(rel);
+		CommandCounterIncrement();
+	}
+	table_close(record, NoLock);
+	return missing;
+}
+
+/* Take the table off the record; true if it was there. */
+static bool
+remove_record(Oid target)
+{
+	Relation	record;
+	HeapTuple	tuple;
+
+	if (!OidIsValid(find_record()))
+		return false;
+	record = table_open(record_relid, RowExclusiveLock);
+	tuple = read_record(record, target);
+	if (tuple != NULL)
+	{
+		CatalogTupleDelete(record, &tuple->t_self);
+		CacheInvalidateRelcacheByRelid(target);
+		CommandCounterIncrement();
+	}
+	table_close(record, NoLock);
+	return tuple != NULL;
+}
+
+/* Open a table that the caller of a function has to own. */
+static Relation
+open_owned(FunctionCallInfo fcinfo)
+{
+	Relation	rel = lockfence_open_table(PG_GETARG_OID(0), AccessShareLock);
+
+	if (!lockfence_owns_relation(RelationGetRelid(rel), GetUserId()))
+		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_TABLE, RelationGetRelationName(rel));
+	return rel;
+}
+
+/* _record_fence(target): whether it was put on record, which it is now if it has a guard */
+Datum
+lockfence_record_fence(PG_FUNCTION_ARGS)
+{
+	Relation	rel = open_owned(fcinfo);
+	bool		is_new = rel->rd_rel->relpersistence != RELPERSISTENCE_TEMP &&
+		put_record(rel, fence_arguments(rel));
+
+	table_close(rel, NoLock);
+	PG_RETURN_BOOL(is_new);
+}
+
+/* _forget_fence(target): whether it was on record, which it is no more */
+Datum
+lockfence_forget_fence(PG_FUNCTION_ARGS)
+{
+	Relation	rel = open_owned(fcinfo);
+	bool		was = remove_record(RelationGetRelid(rel));
+
+	table_close(rel, NoLock);
+	PG_RETURN_BOOL(was);
+}
+
+/*
+ * Row trigger on lockfence.fenced, for what comes by DML: a data restore, a
+ * superuser.  A record that is there already stays, one of no table is dropped,
+ * and every session is told of the others.
+ */
+Datum
+lockfence_guard_record(PG_FUNCTION_ARGS)
+{
+	TriggerData *trigger = (TriggerData *) fcinfo->context;
+	Relation	record;
+	HeapTuple	tuple;
+	bool		isnull;
+	Oid			target;
+
+	lockfence_require_trigger(fcinfo);
+	record = trigger->tg_relation;
+	if (TRIGGER_FIRED_BY_UPDATE(trigger->tg_event))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNFENCEABLE_OPERATION),
+				 errmsg("cannot update lockfence.fenced"),
+				 errhint("Use lockfence.reconcile() to put a table on record, and lockfence.detach() to take it off."),
+				 errtable(record)));
+	tuple = trigger->tg_trigtuple;
+	target = DatumGetObjectId(heap_getattr(tuple, FENCED_ATTNO_TARGET,
+										   RelationGetDescr(record), &isnull));
+	if (SearchSysCacheExists1(RELOID, ObjectIdGetDatum(target)))
+		CacheInvalidateRelcacheByRelid(target);
+	else if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
+		return PointerGetDatum(NULL);
+	if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event) && read_record(record, target) != NULL)
+		return PointerGetDatum(NULL);
+	return PointerGetDatum(tuple);
+}
+
+/* Is there nothing in the table?  What was deleted counts until it is gone from its file. */
+static bool
+is_empty(Relation rel)
+{
+	if (rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
+		return true;
+	return rel->rd_rel->relkind == RELKIND_RELATION && RelationGetNumberOfBlocks(rel) == 0;
+}
+
+/* The parent that a partition is fenced by, and locks; NULL: none. */
+static Relation
+open_parent(Oid relid)
+{
+	return get_rel_relispartition(relid) ?
+		table_open(lockfence_partition_parent(relid), AccessShareLock) : NULL;
+}
+
+/* Is there a fence on the table that is not as the parent's? */
+static bool
+has_other_fence(Relation rel, Datum arguments)
+{
+	Datum		own = fence_arguments(rel);
+
+	return own != (Datum) 0 && !datumIsEqual(own, arguments, false, -1);
+}
+
+/* A partition of a table that is fenced by its rows; made: by CREATE TABLE. */
+static void
+settle_partition(Relation rel, bool recorded, bool made)
+{
+	if (recorded && is_empty(rel))
+		(void) put_record(rel, guard_arguments(rel, "guard_row"));
+	else if (!made)				/* IF NOT EXISTS comes here with any table */
+		(void) remove_record(RelationGetRelid(rel));
+}
+
+/* A table became a partition, with its own partitions. */
+static void
+follow_into(Oid relid, bool made)
+{
+	Relation	parent = open_parent(relid);
+	bool		recorded = parent != NULL && is_on_record(RelationGetRelid(parent));
+	bool		by_row = parent != NULL && guard_arguments(parent, "guard_row") != (Datum) 0;
+	Datum		arguments = parent != NULL ? guard_arguments(parent, "guard_statement") : (Datum) 0;
+	ListCell   *lc;
+
+	if (parent == NULL)
+		return;
+	foreach(lc, find_all_inheritors(relid, AccessShareLock, NULL))
+	{
+		Relation	rel = table_open(lfirst_oid(lc), NoLock);
+
+		if (by_row)
+			settle_partition(rel, recorded, made);
+		/* its resource is the parent's, and so is the mark */
+		else if (recorded && arguments != (Datum) 0 && !has_other_fence(rel, arguments))
+			(void) put_record(rel, arguments);
+		table_close(rel, NoLock);
+	}
+	table_close(parent, NoLock);
+}
+
+/* A table, with its own partitions, is a partition no more. */
+static void
+follow_out(Oid relid)
+{
+	ListCell   *lc;
+
+	foreach(lc, find_all_inheritors(relid, AccessShareLock, NULL))
+	{
+		Relation	rel = table_open(lfirst_oid(lc), NoLock);
+
+		if (fence_arguments(rel) == (Datum) 0)
+			(void) remove_record(RelationGetRelid(rel));
+		table_close(rel, NoLock);
+	}
+}
+
+/* What ALTER TABLE has done to partitions. */
+static void
+follow_alter_table(const AlterTableStmt *statement)
+{
+	ListCell   *lc;
+
+	foreach(lc, statement->cmds)
+	{
+		const AlterTableCmd *command = lfirst_node(AlterTableCmd, lc);
+		bool		attaches = command->subtype == AT_AttachPartition;
+		Oid			relid;
+
+		if (!attaches && !lockfence_is_detach(command->subtype))
+			continue;
+		relid = RangeVarGetRelid(castNode(PartitionCmd, command->def)->name, NoLock, true);
+		if (OidIsValid(relid) && attaches)
+			follow_into(relid, false);
+		else if (OidIsValid(relid))
+			follow_out(relid);
+	}
+}
+
+/* What CREATE TABLE has made, or has found. */
+static void
+follow_create_table(const CreateStmt *statement)
+{
+	Oid			relid = statement->partbound != NULL ?
+		RangeVarGetRelid(statement->relation, NoLock, true) : InvalidOid;
+
+	if (OidIsValid(relid))
+		follow_into(relid, true);
+}
+
+/* Event trigger, ON ddl_command_end: keep partitions on record with their parents, or off it. */
+Datum
+lockfence_follow_partitions(PG_FUNCTION_ARGS)
+{
+	Node	   *statement;
+
+	if (!CALLED_AS_EVENT_TRIGGER(fcinfo))
+		ereport(ERROR,
+				(errcode(ERRCODE_E_R_I_E_EVENT_TRIGGER_PROTOCOL_VIOLATED),
+				 errmsg("function must be called as an event trigger")));
+	if (!OidIsValid(find_record()))
+		PG_RETURN_NULL();
+	statement = ((EventTriggerData *) fcinfo->context)->parsetree;
+	if (IsA(statement, AlterTableStmt))
+		follow_alter_table((AlterTableStmt *) statement);
+	else if (IsA(statement, CreateStmt))
+		follow_create_table((CreateStmt *) statement);
+	PG_RETURN_NULL();
+}
+
+/* The table of that name; InvalidOid: there is none. */
+static Oid
+find_relation(const char *name)
+{
+	LOCAL_FCINFO(call, 1);
+	Datum		relation;
+
+	/* of a table that was dropped; another may have its number here */
+	if (name[0] == '-' || strspn(name, "0123456789") == strlen(name))
+		return InvalidOid;
+	InitFunctionCallInfoData(*call, NULL, 1, InvalidOid, NULL, NULL);
+	call->args[0].value = CStringGetTextDatum(name);
+	call->args[0].isnull = false;
+	relation = to_regclass(call);
+	return call->isnull ? InvalidOid : DatumGetObjectId(relation);
+}
+
+/* Input and output of lockfence._relation, whose binary form is a name as well. */
+Datum
+lockfence_relation_in(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_OID(find_relation(PG_GETARG_CSTRING(0)));
+}
+
+Datum
+lockfence_relation_out(PG_FUNCTION_ARGS)
+{
+	return regclassout(fcinfo);
+}
+
+Datum
+lockfence_relation_recv(PG_FUNCTION_ARGS)
+{
+	StringInfo	message = (StringInfo) PG_GETARG_POINTER(0);
+	int			length;
+
+	PG_RETURN_OID(find_relation(pq_getmsgtext(message, message->len - message->cursor, &length)));
+}
+
+Datum
+lockfence_relation_send(PG_FUNCTION_ARGS)
+{
+	char	   *name = DatumGetCString(regclassout(fcinfo));
+	StringInfoData message;
+
+	pq_begintypsend(&message);
+	pq_sendtext(&message, name, strlen(name));
+	PG_RETURN_BYTEA_P(pq_endtypsend(&message));
+}
