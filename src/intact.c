@@ -17,6 +17,7 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "access/transam.h"
 #include "catalog/indexing.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_am.h"
@@ -44,7 +45,8 @@ typedef struct OwnTable
 	const char *name;
 	AttrNumber	key;			/* the column of its primary key */
 	int			natts;
-	Oid			types[3];		/* of its columns; of a domain, what is below it */
+	Oid			types[3];		/* of its columns; of a domain, what is below it;
+								 * InvalidOid: one that the extension made */
 	const char *triggers[2];	/* the functions that they call */
 	const char *check;			/* its constraint, or NULL */
 } OwnTable;
@@ -52,6 +54,7 @@ typedef struct OwnTable
 static const OwnTable own_tables[] = {
 	{"mark", LOCKFENCE_MARK_RESOURCE, 3, {INT8OID, TIMESTAMPTZOID, TEXTOID},
 	{"guard_mark", "guard_marks"}, NULL},
+	{"fenced", 1, 2, {InvalidOid, TEXTARRAYOID}, {"guard_record", "guard_record"}, NULL},
 	{"state", 1, 2, {TEXTOID, INT8OID}, {"merge_state", "state_changed"}, "state_is_valid"},
 };
 
@@ -185,8 +188,11 @@ inspect_constraints(Inspection *inspection)
 static bool
 column_is_own(const OwnTable *own, Form_pg_attribute column)
 {
+	Oid			type = own->types[column->attnum - 1];
+
 	return !column->attisdropped && !column->attgenerated &&
-		getBaseType(column->atttypid) == own->types[column->attnum - 1];
+		(getBaseType(column->atttypid) == type ||
+		 (!OidIsValid(type) && column->atttypid >= FirstNormalObjectId));
 }
 
 /* A column more stays null; so it must be free to be. */

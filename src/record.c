@@ -205,6 +205,7 @@ put_record(Relation rel, Datum arguments)
 	/* against others who are at it; nothing but DDL and VACUUM waits for that */
 	LockRelationOid(RelationGetRelid(rel), ShareUpdateExclusiveLock);
 	record = table_open(record_relid, RowExclusiveLock);
+	lockfence_require_intact(record);
 	missing = read_record(record, RelationGetRelid(rel)) == NULL;
 	if (missing)
 	{
@@ -226,6 +227,7 @@ remove_record(Oid target)
 	if (!OidIsValid(find_record()))
 		return false;
 	record = table_open(record_relid, RowExclusiveLock);
+	lockfence_require_intact(record);
 	tuple = read_record(record, target);
 	if (tuple != NULL)
 	{

@@ -58,7 +58,7 @@ BEGIN
 EXCEPTION WHEN SQLSTATE 'ZZ000' THEN
 	passes := nullif(SQLERRM, '');
 	GET STACKED DIAGNOSTICS says = PG_EXCEPTION_DETAIL;
-WHEN dependent_objects_still_exist THEN
+WHEN dependent_objects_still_exist OR internal_error THEN	-- it is not dropped
 	NULL;
 END
 $$;

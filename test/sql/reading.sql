@@ -182,7 +182,8 @@ SELECT lockfence.attach('hidden', 'hidden:{id}', 'fence');
 CALL load('INSERT INTO hidden VALUES (1, 10)');
 ALTER TABLE hidden ENABLE ROW LEVEL SECURITY;
 CREATE POLICY none ON hidden USING (false);
-GRANT EXECUTE ON FUNCTION lockfence.reconcile(regclass), lockfence._raise_mark(text, lockfence.fence_token) TO regress_lf_reader;
+GRANT EXECUTE ON FUNCTION lockfence.reconcile(regclass), lockfence._raise_mark(text, lockfence.fence_token),
+	lockfence._reconciled(regclass, bigint) TO regress_lf_reader;
 GRANT SELECT ON lockfence.mark, lockfence.state TO regress_lf_reader;
 SET ROLE regress_lf_reader;
 \set VERBOSITY default
@@ -214,6 +215,7 @@ SELECT lockfence._rows_above_marks('alias', 'alias:{none}', 'm', NULL);
 
 SET client_min_messages = error;
 REVOKE SELECT ON lockfence.mark, lockfence.state FROM regress_lf_reader;
-REVOKE EXECUTE ON FUNCTION lockfence.reconcile(regclass), lockfence._raise_mark(text, lockfence.fence_token) FROM regress_lf_reader;
+REVOKE EXECUTE ON FUNCTION lockfence.reconcile(regclass), lockfence._raise_mark(text, lockfence.fence_token),
+	lockfence._reconciled(regclass, bigint) FROM regress_lf_reader;
 DROP SCHEMA test_reading CASCADE;
 DROP ROLE regress_lf_reader;

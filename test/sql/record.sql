@@ -275,6 +275,10 @@ SELECT outcome('UPDATE item SET note = ''x''', 10);
 ROLLBACK;
 SELECT outcome('UPDATE item SET note = ''x''', 10);
 
+-- Nothing of others is put on it, past which it is written.
+SELECT outcome('CREATE INDEX late ON lockfence.fenced ((arguments[1]))'),
+	outcome('CREATE TRIGGER log AFTER INSERT ON lockfence.fenced FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()');
+
 -- It is the table's owner who may put it there, as it is who may attach() it.
 CREATE TABLE theirs (LIKE item_copy);
 SELECT copy_guards('item', 'theirs');
