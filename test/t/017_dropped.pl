@@ -16,7 +16,6 @@ my $MISSING = qr/ERROR:  42P01: relation "lockfence\.(mark|state)" does not exis
 
 my %attempts = (
 	'a higher token' => "SELECT lockfence.present('a', 2)",
-	'an equal token' => "SELECT lockfence.present('a', 1)",
 	'is_current()' => "SELECT lockfence.is_current('a', 1)",
 	'raise_mark()' => "SELECT lockfence.raise_mark('a', 2, 'test')",
 	'gate()' => 'SELECT lockfence.gate()');
