@@ -497,6 +497,9 @@ BEGIN
 EXCEPTION
 	WHEN lock_not_available OR undefined_column OR feature_not_supported OR invalid_parameter_value THEN
 		NULL;
+	-- the marks cannot be read, which is a finding of its own
+	WHEN undefined_table OR object_not_in_prerequisite_state OR data_corrupted THEN
+		NULL;
 END
 $$;
 COMMENT ON FUNCTION lockfence._unmarked_rows(regclass, jsonb) IS
