@@ -12,13 +12,16 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "access/sysattr.h"
+#include "access/table.h"
 #include "access/xact.h"
 #include "commands/trigger.h"
 #include "lockfence.h"
 #include "miscadmin.h"
 #include "replication/logicalworker.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 
 PG_FUNCTION_INFO_V1(lockfence_guard_row);
 PG_FUNCTION_INFO_V1(lockfence_guard_statement);
@@ -129,9 +132,47 @@ old_row_is_own(const RowGuard *guard)
 	return TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data));
 }
 
+/* Is a column, as the table numbers it, among those that an UPDATE sets? */
+static bool
+is_set(const Bitmapset *columns, AttrNumber attno)
+{
+	return attno > 0 && bms_is_member(attno - FirstLowInvalidHeapAttributeNumber, columns);
+}
+
+/* Do both fences of a row that moves have their tokens in one column? */
+static bool
+shares_column(const RowGuard *guard)
+{
+	return guard->move.column != NULL && guard->fence->token_column != NULL &&
+		strcmp(guard->move.column, guard->fence->token_column) == 0;
+}
+
+/*
+ * The mark that a row which moves in brings along: as the fence of the other
+ * partition has left it or, if the column is not that one's, as it was before the
+ * UPDATE.
+ */
+static FenceToken
+mark_of_move(const RowGuard *guard)
+{
+	const RowMove *move = &guard->move;
+	AttrNumber	attno = get_attnum(move->from, guard->fence->token_column);
+	FenceToken	mark;
+	Relation	from;
+	bool		isnull;
+
+	if (shares_column(guard) || !is_set(move->set, attno))
+		return lockfence_token_in(guard, guard->trigger->tg_trigtuple);
+	from = table_open(move->from, NoLock);
+	mark = DatumGetInt64(heap_getattr(move->old, attno, RelationGetDescr(from), &isnull));
+	table_close(from, NoLock);
+	return isnull ? 0 : Max(mark, 0);
+}
+
 /*
  * Check the token against the mark in the row.  A row that moves to another
- * partition brings its mark along; one that is inserted is nobody's yet.
+ * partition brings its mark along, and what was accepted for it there; one that
+ * is inserted is nobody's yet.
  */
 static FenceToken
 check_row(const RowGuard *guard)
@@ -142,11 +183,13 @@ check_row(const RowGuard *guard)
 
 	check.write.row = guard->old ? guard->old : guard->new;
 	check.needs_none = !has_mark;
-	if (has_mark)
-		check.stored = lockfence_token_in(guard, guard->trigger->tg_trigtuple);
+	if (guard->old != NULL)
+		check.stored = lockfence_old_token(guard);
+	else if (guard->is_half)
+		check.stored = mark_of_move(guard);
 	if (guard->fence->single_use && has_mark)
-		check.own_row = guard->old ? old_row_is_own(guard) : guard->move.accepted != 0;
-	if (guard->is_half)
+		check.own_row = guard->old ? old_row_is_own(guard) : guard->move.is_new && shares_column(guard);
+	if (guard->is_half && guard->move.by_row)
 		shown.carried = guard->move.accepted;
 	return admit_row(guard, &check, &shown);
 }
@@ -273,6 +316,22 @@ check_write(RowGuard *guard)
 	return accepted;
 }
 
+/*
+ * The token that the UPDATE of a row which moves in has put into this fence's
+ * token column; 0: none.  The fence of the other partition, if the column is
+ * its own too, may have stored another one there.
+ */
+static FenceToken
+token_of_move(const RowGuard *guard)
+{
+	const char *column = guard->fence->token_column;
+
+	if (shares_column(guard))
+		return guard->move.shown;
+	return column != NULL && is_set(guard->move.set, get_attnum(guard->move.from, column)) ?
+		lockfence_token_in(guard, guard->trigger->tg_trigtuple) : 0;
+}
+
 static HeapTuple
 guard_insert(RowGuard *guard)
 {
@@ -280,6 +339,8 @@ guard_insert(RowGuard *guard)
 	FenceToken	accepted;
 
 	guard->is_half = lockfence_row_moves_in(RelationGetRelid(guard->rel), &guard->move);
+	if (guard->is_half)
+		guard->move.shown = token_of_move(guard);
 	accepted = check_write(guard);
 	/* what the row brings along is as its UPDATE left it */
 	if (guard->is_half && accepted == 0)
@@ -287,29 +348,36 @@ guard_insert(RowGuard *guard)
 	return row_to_write(guard, tuple, accepted);
 }
 
-/* The token that an UPDATE sets, whether or not this fence takes it for proof; 0: none. */
-static FenceToken
-token_of_update(const RowGuard *guard)
+/*
+ * What the halves of a move are to know of their UPDATE: also the token that it
+ * sets, whether or not this fence takes it for proof.
+ */
+static RowMove
+move_of_update(const RowGuard *guard, FenceToken accepted)
 {
-	AttrNumber	attno = guard->fence->token_attno;
+	const Fence *fence = guard->fence;
+	const Bitmapset *set = guard->trigger->tg_updatedcols;
 
-	return attno != 0 && bms_is_member(attno - FirstLowInvalidHeapAttributeNumber,
-									   guard->trigger->tg_updatedcols) ?
-		lockfence_token_in(guard, guard->trigger->tg_newtuple) : 0;
+	return (RowMove) {
+		.from = RelationGetRelid(guard->rel),
+		.column = fence->token_column,
+		.shown = is_set(set, fence->token_attno) ?
+			lockfence_token_in(guard, guard->trigger->tg_newtuple) : 0,
+		.accepted = accepted,
+		.by_row = fence->resource == NULL,
+		.is_new = accepted > lockfence_old_token(guard) || old_row_is_own(guard),
+		.set = set
+	};
 }
 
 static HeapTuple
 guard_update(RowGuard *guard)
 {
-	RowMove		move = {.accepted = check_write(guard)};
-	FenceToken	accepted = move.accepted;
+	FenceToken	accepted = check_write(guard);
 
 	if (guard->rel->rd_rel->relispartition)
-	{
-		move.shown = token_of_update(guard);
-		lockfence_remember_update(RelationGetRelid(guard->rel),
-								  &guard->trigger->tg_trigtuple->t_self, move);
-	}
+		lockfence_remember_update(&guard->trigger->tg_trigtuple->t_self,
+								  move_of_update(guard, accepted));
 	return row_to_write(guard, guard->trigger->tg_newtuple, accepted);
 }
 
@@ -318,8 +386,7 @@ guard_delete(RowGuard *guard)
 {
 	HeapTuple	tuple = guard->trigger->tg_trigtuple;
 
-	guard->is_half = lockfence_row_moves_out(RelationGetRelid(guard->rel),
-											 &tuple->t_self, &guard->move);
+	guard->is_half = lockfence_row_moves_out(RelationGetRelid(guard->rel), tuple, &guard->move);
 	if (!guard->is_half || guard->move.accepted != 0)
 		(void) check_write(guard);
 	return tuple;

@@ -192,6 +192,7 @@ typedef struct ForeignThing
 
 extern List *lockfence_foreign_things_of_all(void);
 extern const char *lockfence_own_table(Oid relid);
+extern bool lockfence_index_is_sorted(HeapTuple tuple);
 extern char *lockfence_thing_text(const ForeignThing *thing);
 extern bool lockfence_is_intact(Relation rel);
 extern void lockfence_require_intact(Relation rel);
@@ -277,12 +278,19 @@ lockfence_call_token(Relation rel)
 /* move.c: rows that move to another partition */
 typedef struct RowMove
 {
-	FenceToken	shown;			/* in the token column, by the UPDATE; 0: none */
+	Oid			from;			/* the partition that it leaves, ... */
+	const char *column;			/* ... its fence's token column; NULL: none */
+	FenceToken	shown;			/* in that, by the UPDATE; 0: none */
 	FenceToken	accepted;		/* for the UPDATE; 0: it went unprotected */
+	bool		by_row;			/* ... for the row itself, by its own mark */
+	bool		is_new;			/* ... and not in the row before this transaction */
+	const Bitmapset *set;		/* the columns that the UPDATE sets, as that
+								 * partition numbers them */
+	HeapTuple	old;			/* the row before; known once it has moved out */
 } RowMove;
 
-extern void lockfence_remember_update(Oid relid, ItemPointer tid, RowMove move);
-extern bool lockfence_row_moves_out(Oid relid, ItemPointer tid, RowMove *move);
+extern void lockfence_remember_update(ItemPointer tid, RowMove move);
+extern bool lockfence_row_moves_out(Oid relid, HeapTuple tuple, RowMove *move);
 extern bool lockfence_row_moves_in(Oid relid, RowMove *move);
 extern void lockfence_undo_moves(int level);
 extern void lockfence_reparent_moves(int level);
@@ -445,12 +453,14 @@ typedef struct GivenColumn
 	AttrNumber	attno;
 	const char *name;
 	Oid			type;
-	Datum		value;
+	JsonbValue	given;
+	Datum		value;			/* ... converted; not before lockfence_convert_columns() */
 	bool		isnull;
 } GivenColumn;
 
 extern GivenColumn *lockfence_given_columns(Relation rel, Jsonb *object,
 											const char *what, int *ncolumns);
+extern void lockfence_convert_columns(Relation rel, GivenColumn *columns, int ncolumns);
 extern void lockfence_append_key(StringInfo statement, const GivenColumn *key, int param);
 extern Jsonb *lockfence_require_jsonb(FunctionCallInfo fcinfo, int argno,
 											 const char *what);
@@ -487,6 +497,11 @@ extern void lockfence_come_back(FormerSelf self);
 
 /* guarded.c */
 extern void lockfence_guarded_init(void);
+extern void lockfence_require_any_privilege(Oid relid, AclMode mode);
+
+/* ddl.c */
+extern void lockfence_ddl_at_xact(XactEvent event);
+extern void lockfence_ddl_at_subxact(SubXactEvent event);
 
 /* rows.c */
 extern void lockfence_begin_rows(FunctionCallInfo fcinfo);

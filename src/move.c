@@ -7,7 +7,9 @@
  * decided with its UPDATE.  The INSERT half is judged by the fence of the new
  * partition, which need not be as lenient as the other; but it shows what its
  * UPDATE has shown: the token that the row brings along was not put there by this
- * statement, or as what was accepted for another resource.
+ * statement, or as what was accepted for another resource.  The two may have
+ * token columns of different names; each takes for proof what the UPDATE has put
+ * into its own.
  *
  * The halves are told from a DELETE and INSERT of their own by the row, the
  * depth of triggers, and the executor being at that row.  What is remembered
@@ -15,6 +17,7 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "access/xact.h"
 #include "catalog/partition.h"
 #include "commands/trigger.h"
@@ -27,7 +30,6 @@ typedef struct LastRow
 {
 	int			depth;
 	int			level;			/* nesting level it belongs to */
-	Oid			relid;
 	ItemPointerData tid;
 	RowMove		move;
 	uint64		number;			/* of the move, whose DELETE half has passed; else 0 */
@@ -111,12 +113,11 @@ make_last_row(void)
  * is of another depth.
  */
 void
-lockfence_remember_update(Oid relid, ItemPointer tid, RowMove move)
+lockfence_remember_update(ItemPointer tid, RowMove move)
 {
 	*make_last_row() = (LastRow) {
 		.depth = DatumGetInt32(pg_trigger_depth(NULL)),
 		.level = GetCurrentTransactionNestLevel(),
-		.relid = relid,
 		.tid = *tid,
 		.move = move
 	};
@@ -158,15 +159,19 @@ begin_move(void)
 
 /* Is this the DELETE half of a move?  Tells of its UPDATE. */
 bool
-lockfence_row_moves_out(Oid relid, ItemPointer tid, RowMove *move)
+lockfence_row_moves_out(Oid relid, HeapTuple tuple, RowMove *move)
 {
 	LastRow    *row = last_row();
 
 	if (row == NULL)
 		return false;
-	row->number = row->relid == relid && ItemPointerEquals(&row->tid, tid) ? begin_move() : 0;
+	row->number = 0;
+	if (row->move.from != relid || !ItemPointerEquals(&row->tid, &tuple->t_self))
+		return false;
+	row->number = begin_move();
+	row->move.old = heap_copytuple(tuple);
 	*move = row->move;
-	return row->number != 0;
+	return true;
 }
 
 /* The partitioned table that a table is part of, or the table itself. */
@@ -197,7 +202,7 @@ lockfence_row_moves_in(Oid relid, RowMove *move)
 {
 	LastRow    *row = last_row();
 
-	if (row == NULL || row->number == 0 || !are_siblings(row->relid, relid))
+	if (row == NULL || row->number == 0 || !are_siblings(row->move.from, relid))
 		return false;
 	row->number = 0;
 	*move = row->move;
