@@ -262,6 +262,8 @@ guarded_write(const GuardedCall *call)
 	uint64		rows;
 
 	require_privileges(call);
+	lockfence_convert_columns(call->rel, call->keys, call->nkeys);
+	lockfence_convert_columns(call->rel, call->changes, call->nchanges);
 	SPI_connect();
 	statement = prepare_statement(call);
 	token.refused = !admit_call(call);
@@ -280,16 +282,16 @@ guarded_write(const GuardedCall *call)
 }
 
 /*
- * The caller must have the right to write to the table, or some of it, before it
- * is locked.  A table that is not there is left to be told as that.
+ * The caller must have the right to read or write the table, or some of it, before
+ * it is locked.  A table that is not there is left to be told as that.
  */
-static void
-require_any_privilege(Oid relid, AclMode mode)
+void
+lockfence_require_any_privilege(Oid relid, AclMode mode)
 {
 	char	   *name = get_rel_name(relid);
 
 	if (name != NULL && pg_class_aclcheck(relid, GetUserId(), mode) != ACLCHECK_OK &&
-		(mode != ACL_UPDATE ||
+		(mode == ACL_DELETE ||
 		 pg_attribute_aclcheck_all(relid, GetUserId(), mode, ACLMASK_ANY) != ACLCHECK_OK))
 		aclcheck_error(ACLCHECK_NO_PRIV, get_relkind_objtype(get_rel_relkind(relid)), name);
 }
@@ -302,7 +304,7 @@ open_target(GuardedCall *call, FunctionCallInfo fcinfo)
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				 errmsg("target must not be null")));
-	require_any_privilege(PG_GETARG_OID(0), call->mode);
+	lockfence_require_any_privilege(PG_GETARG_OID(0), call->mode);
 	call->rel = lockfence_open_table(PG_GETARG_OID(0), RowExclusiveLock);
 	call->fence = lockfence_relation_fence(call->rel);
 	if (call->fence == NULL)

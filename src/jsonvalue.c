@@ -156,35 +156,28 @@ find_column(Relation rel, const char *name)
 	return TupleDescAttr(RelationGetDescr(rel), attno - 1);
 }
 
-/* One member of the caller's object, converted for its column. */
-static void
-convert_column(Relation rel, GivenColumn *column, JsonbValue *name, JsonbValue *value)
+/* Convert the values of columns that an object names, each by its input function. */
+void
+lockfence_convert_columns(Relation rel, GivenColumn *columns, int ncolumns)
 {
-	Form_pg_attribute attribute;
-	Oid			input;
-	Oid			ioparam;
+	for (int i = 0; i < ncolumns; i++)
+	{
+		GivenColumn *column = &columns[i];
+		Oid			input;
+		Oid			ioparam;
 
-	attribute = find_column(rel, pnstrdup(name->val.string.val, name->val.string.len));
-	column->attno = attribute->attnum;
-	column->name = NameStr(attribute->attname);
-	column->type = attribute->atttypid;
-	column->isnull = value->type == jbvNull;
-	getTypeInputInfo(column->type, &input, &ioparam);
-	column->value = OidInputFunctionCall(input,
-										 column->isnull ? NULL : json_input(rel, column->name, column->type, value),
-										 ioparam, attribute->atttypmod);
+		getTypeInputInfo(column->type, &input, &ioparam);
+		column->value = OidInputFunctionCall(input,
+											 column->isnull ? NULL : json_input(rel, column->name, column->type, &column->given),
+											 ioparam,
+											 TupleDescAttr(RelationGetDescr(rel), column->attno - 1)->atttypmod);
+	}
 }
 
-/* The columns that a JSON object names. */
-GivenColumn *
-lockfence_given_columns(Relation rel, Jsonb *object, const char *what, int *ncolumns)
+/* An error unless the JSON is an object with something in it. */
+static void
+require_object(Jsonb *object, const char *what)
 {
-	JsonbIterator *iterator;
-	JsonbValue	name;
-	JsonbValue	value;
-	GivenColumn *columns;
-	int			n = 0;
-
 	if (!JB_ROOT_IS_OBJECT(object))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -193,14 +186,35 @@ lockfence_given_columns(Relation rel, Jsonb *object, const char *what, int *ncol
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("%s must name at least one column", what)));
+}
 
+/*
+ * The columns that a JSON object names.  Their values are to be converted, once
+ * the caller is known to have the privileges: that may run what the owner of a type
+ * has made.
+ */
+GivenColumn *
+lockfence_given_columns(Relation rel, Jsonb *object, const char *what, int *ncolumns)
+{
+	JsonbIterator *iterator = JsonbIteratorInit(&object->root);
+	JsonbValue	name;
+	GivenColumn *columns;
+	int			n = 0;
+
+	require_object(object, what);
 	columns = palloc0(JB_ROOT_COUNT(object) * sizeof(GivenColumn));
-	iterator = JsonbIteratorInit(&object->root);
 	(void) JsonbIteratorNext(&iterator, &name, true);
 	while (JsonbIteratorNext(&iterator, &name, true) == WJB_KEY)
 	{
-		(void) JsonbIteratorNext(&iterator, &value, true);
-		convert_column(rel, &columns[n++], &name, &value);
+		GivenColumn *column = &columns[n++];
+		Form_pg_attribute attribute = find_column(rel, pnstrdup(name.val.string.val,
+																name.val.string.len));
+
+		(void) JsonbIteratorNext(&iterator, &column->given, true);
+		column->attno = attribute->attnum;
+		column->name = NameStr(attribute->attname);
+		column->type = attribute->atttypid;
+		column->isnull = column->given.type == jbvNull;
 	}
 	*ncolumns = n;
 	return columns;

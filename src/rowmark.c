@@ -310,36 +310,11 @@ write_mark(Relation holder, TupleTableSlot *row, FenceToken token)
 	lockfence_commit_durably();
 }
 
-static void
-refuse_select(Relation rel)
-{
-	aclcheck_error(ACLCHECK_NO_PRIV, get_relkind_objtype(rel->rd_rel->relkind),
-				   RelationGetRelationName(rel));
-}
-
-/* May the caller read a column, or any (0)? */
-static bool
-may_select(Relation rel, AttrNumber attno)
-{
-	Oid			relid = RelationGetRelid(rel);
-
-	if (pg_class_aclcheck(relid, GetUserId(), ACL_SELECT) == ACLCHECK_OK)
-		return true;
-	return attno == 0 ?
-		pg_attribute_aclcheck_all(relid, GetUserId(), ACL_SELECT, ACLMASK_ANY) == ACLCHECK_OK :
-		pg_attribute_aclcheck(relid, attno, GetUserId(), ACL_SELECT) == ACLCHECK_OK;
-}
-
-/*
- * Take in target, key and token.  The caller ends with end_call().  Where it asks
- * by itself, what the owner made for the key's columns is nothing to a role without
- * a right on the table.
- */
+/* Take in target, key and token.  The caller ends with end_call(). */
 static RowCall
-begin_call(FunctionCallInfo fcinfo, LOCKMODE mode, bool by_caller)
+begin_call(FunctionCallInfo fcinfo, LOCKMODE mode)
 {
 	RowCall		call = {0};
-	FormerSelf	self;
 	Jsonb	   *key;
 
 	if (PG_ARGISNULL(0))
@@ -351,12 +326,7 @@ begin_call(FunctionCallInfo fcinfo, LOCKMODE mode, bool by_caller)
 	call.token = PG_GETARG_INT64(2);
 	call.target = lockfence_open_table(PG_GETARG_OID(0), mode);
 	call.fence = require_row_fence(call.target);
-	if (by_caller && !may_select(call.target, 0))
-		refuse_select(call.target);
-
-	self = become_owner(call.target);
 	call.keys = lockfence_given_columns(call.target, key, "key", &call.nkeys);
-	lockfence_come_back(self);
 	return call;
 }
 
@@ -367,6 +337,7 @@ find_row(RowCall *call, bool lock)
 	FormerSelf	self;
 
 	self = become_owner(call->target);
+	lockfence_convert_columns(call->target, call->keys, call->nkeys);
 	call->row = lockfence_find_row(call->target, call->keys, call->nkeys, lock,
 								   &call->holder);
 	lockfence_come_back(self);
@@ -415,7 +386,7 @@ lockfence_set_row_mark(PG_FUNCTION_ARGS)
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 	PreventCommandIfReadOnly("a change of a fence's mark");
-	call = begin_call(fcinfo, RowExclusiveLock, false);
+	call = begin_call(fcinfo, RowExclusiveLock);
 	if (!find_row(&call, true))
 		ereport(ERROR,
 				(errcode(ERRCODE_NO_DATA_FOUND),
@@ -431,6 +402,14 @@ lockfence_set_row_mark(PG_FUNCTION_ARGS)
 													  values, isnull)));
 }
 
+/* May the caller read a column? */
+static bool
+may_select(Relation rel, AttrNumber attno)
+{
+	return pg_attribute_aclcheck(RelationGetRelid(rel), attno, GetUserId(),
+								 ACL_SELECT) == ACLCHECK_OK;
+}
+
 /* The caller must be able to learn by a SELECT what it asks for. */
 static void
 require_select(const RowCall *call)
@@ -440,8 +419,9 @@ require_select(const RowCall *call)
 
 	for (int i = 0; i < call->nkeys; i++)
 		may = may && may_select(rel, call->keys[i].attno);
-	if (!may)
-		refuse_select(rel);
+	if (!may && pg_class_aclcheck(RelationGetRelid(rel), GetUserId(), ACL_SELECT) != ACLCHECK_OK)
+		aclcheck_error(ACLCHECK_NO_PRIV, get_relkind_objtype(rel->rd_rel->relkind),
+					   RelationGetRelationName(rel));
 	if (check_enable_rls(RelationGetRelid(rel), InvalidOid, true) == RLS_ENABLED)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
@@ -454,15 +434,19 @@ require_select(const RowCall *call)
 
 /*
  * is_current(target, key, token): advice, without a lock on the row; null where
- * there is none
+ * there is none.  Executable by everybody, so that nothing of the table's, its lock
+ * not either, is touched before the caller is known to be allowed to read it.
  */
 Datum
 lockfence_is_row_current(PG_FUNCTION_ARGS)
 {
-	RowCall		call = begin_call(fcinfo, AccessShareLock, true);
+	RowCall		call;
 	bool		found;
 	bool		current = false;
 
+	if (!PG_ARGISNULL(0))
+		lockfence_require_any_privilege(PG_GETARG_OID(0), ACL_SELECT);
+	call = begin_call(fcinfo, AccessShareLock);
 	require_select(&call);
 	found = find_row(&call, false);
 	if (found)

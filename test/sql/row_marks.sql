@@ -203,6 +203,15 @@ SELECT lockfence.is_current('test_row_marks_owner.item', '{"id": 1}', 6);
 \echo :LAST_ERROR_SQLSTATE
 -- nor does the key get to what the owner made
 SELECT lockfence.is_current('test_row_marks_owner.item', '{"id": "x"}', 6);
+-- ... of a role that may read another column
+RESET ROLE;
+GRANT SELECT (number) ON test_row_marks_owner.item TO regress_operator;
+SET ROLE regress_operator;
+SELECT lockfence.is_current('test_row_marks_owner.item', '{"id": "x"}', 6);
+\echo :LAST_ERROR_SQLSTATE
+RESET ROLE;
+REVOKE SELECT (number) ON test_row_marks_owner.item FROM regress_operator;
+SET ROLE regress_operator;
 SELECT lockfence.reset_mark('test_row_marks_owner.item', '{"id": 1}', 6, 'may not');
 RESET ROLE;
 SELECT lockfence.reset_mark('test_row_marks_owner.item', '{"id": 1}', 7, 'by a superuser');
