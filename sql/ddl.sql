@@ -4,7 +4,7 @@ CREATE FUNCTION lockfence.guard_ddl() RETURNS event_trigger
 LANGUAGE c
 AS 'MODULE_PATHNAME', 'lockfence_guard_ddl';
 COMMENT ON FUNCTION lockfence.guard_ddl() IS
-'event trigger: refuses with LF009 what others would put on the tables of marks (triggers, rules, policies, indexes, constraints, columns, inheritance), and has DROP EXTENSION wait for the transactions that hold a resource';
+'event trigger: refuses with LF009 what others would put on the tables of marks (triggers, rules, policies, indexes, constraints, columns, inheritance), and has DROP EXTENSION, and what else drops the extension, wait for the transactions that hold a resource';
 REVOKE ALL ON FUNCTION lockfence.guard_ddl() FROM PUBLIC;
 
 CREATE FUNCTION lockfence._foreign_things()
@@ -17,7 +17,7 @@ COMMENT ON FUNCTION lockfence._foreign_things() IS
 -- Scripts of the extension itself are let do what they do.
 CREATE EVENT TRIGGER lockfence_before_ddl ON ddl_command_start
 WHEN TAG IN ('CREATE TRIGGER', 'CREATE RULE', 'CREATE POLICY', 'CREATE INDEX', 'CREATE SCHEMA', 'CREATE TABLE',
-	'ALTER TABLE', 'CREATE FOREIGN TABLE', 'ALTER FOREIGN TABLE', 'DROP EXTENSION', 'DROP SCHEMA')
+	'ALTER TABLE', 'CREATE FOREIGN TABLE', 'ALTER FOREIGN TABLE', 'DROP EXTENSION', 'DROP OWNED', 'DROP SCHEMA')
 EXECUTE FUNCTION lockfence.guard_ddl();
 CREATE EVENT TRIGGER lockfence_after_ddl ON ddl_command_end
 WHEN TAG IN ('CREATE TRIGGER', 'CREATE RULE', 'CREATE POLICY', 'CREATE INDEX', 'CREATE SCHEMA', 'CREATE TABLE',

@@ -5,13 +5,16 @@
  * What a command has put on the tables of marks is found by looking at them
  * before and after it (intact.c), whatever the command was; so one that mends
  * some of what is wrong passes.  Of two commands' work in one transaction each
- * is looked at by itself.  The scripts of the extension itself do as they like.
+ * is looked at by itself, also of those that run within another, as by the event
+ * triggers of others and by functions that a command calls: what they find there may
+ * be of the outer one, which has yet to answer for it.  The scripts of the extension
+ * itself do as they like.
  *
  * Some commands have to be refused before they begin: CREATE INDEX CONCURRENTLY
  * has committed what it made by the time it ends, and a policy is nowhere to be
  * seen until row-level security is on.
  *
- * DROP EXTENSION takes its locks on the tables of marks, which those who hold a
+ * DROP EXTENSION, or what else takes the extension along, takes its locks on the tables of marks, which those who hold a
  * resource by the cache have not opened.  So it waits for the transactions that
  * hold anything before it begins, as it would wait for any other user of the
  * tables.  Who comes to hold one after that is as who comes after the drop: what
@@ -20,6 +23,7 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "catalog/namespace.h"
 #include "commands/event_trigger.h"
 #include "commands/extension.h"
@@ -30,8 +34,16 @@
 
 PG_FUNCTION_INFO_V1(lockfence_guard_ddl);
 
-static MemoryContext before_context = NULL;
-static List *before = NIL;		/* of strings: the foreign things as the command began */
+/* A command that has begun. */
+typedef struct Command
+{
+	struct Command *outer;		/* the one that it runs within; NULL: none */
+	MemoryContext context;		/* of all this */
+	int			level;			/* nesting level of transactions */
+	List	   *before;			/* of strings: the foreign things as it began */
+} Command;
+
+static Command *command = NULL; /* the innermost */
 
 /* The table in words that tell one thing from another. */
 static char *
@@ -40,21 +52,72 @@ name_thing(const ForeignThing *thing)
 	return psprintf("%s of %s", lockfence_thing_text(thing), thing->table);
 }
 
-static void
-remember_things(void)
+static List *
+name_things(void)
 {
-	MemoryContext old;
+	List	   *names = NIL;
 	ListCell   *lc;
 
-	before = NIL;
-	if (before_context == NULL)
-		before_context = AllocSetContextCreate(TopMemoryContext, "lockfence DDL",
-											   ALLOCSET_SMALL_SIZES);
-	MemoryContextReset(before_context);
-	old = MemoryContextSwitchTo(before_context);
 	foreach(lc, lockfence_foreign_things_of_all())
-		before = lappend(before, name_thing(lfirst(lc)));
+		names = lappend(names, name_thing(lfirst(lc)));
+	return names;
+}
+
+static void
+begin_command(void)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "lockfence DDL",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	Command    *begun = palloc(sizeof(Command));
+
+	*begun = (Command) {
+		.outer = command,
+		.context = context,
+		.level = GetCurrentTransactionNestLevel(),
+		.before = name_things()
+	};
 	MemoryContextSwitchTo(old);
+	/* some commands commit, and go on */
+	MemoryContextSetParent(context, TopMemoryContext);
+	command = begun;
+}
+
+static void
+end_command(void)
+{
+	Command    *ended = command;
+
+	command = ended->outer;
+	MemoryContextDelete(ended->context);
+}
+
+/*
+ * How the transaction goes.  A command that commits and goes on runs within no
+ * other.
+ */
+void
+lockfence_ddl_at_xact(XactEvent event)
+{
+	bool		goes_on = event == XACT_EVENT_COMMIT;
+
+	if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT && event != XACT_EVENT_PREPARE)
+		return;
+	while (command != NULL && (!goes_on || command->outer != NULL))
+		end_command();
+}
+
+/* How a subtransaction goes. */
+void
+lockfence_ddl_at_subxact(SubXactEvent event)
+{
+	int			level = GetCurrentTransactionNestLevel();
+
+	if (event == SUBXACT_EVENT_ABORT_SUB)
+	{
+		while (command != NULL && command->level >= level)
+			end_command();
+	}
 }
 
 static bool
@@ -62,7 +125,7 @@ was_there_before(const char *thing)
 {
 	ListCell   *lc;
 
-	foreach(lc, before)
+	foreach(lc, command == NULL ? NIL : command->before)
 	{
 		if (strcmp(lfirst(lc), thing) == 0)
 			return true;
@@ -95,6 +158,8 @@ refuse_new_things(void)
 		if (!was_there_before(name_thing(thing)))
 			refuse_thing(thing->table, lockfence_thing_text(thing));
 	}
+	if (command != NULL)
+		end_command();
 }
 
 /* Refuse what cannot be refused once it is done. */
@@ -108,15 +173,12 @@ refuse_early(const RangeVar *relation, const char *thing)
 		refuse_thing(table, thing);
 }
 
-/* Does the command drop the extension? */
+/* Is the extension among what a command names?  The schema of the same name takes it along. */
 static bool
-drops_extension(const DropStmt *drop)
+names_extension(const DropStmt *drop)
 {
 	ListCell   *lc;
 
-	/* which the schema of the same name takes along */
-	if (drop->removeType != OBJECT_EXTENSION && drop->removeType != OBJECT_SCHEMA)
-		return false;
 	foreach(lc, drop->objects)
 	{
 		if (strcmp(strVal(lfirst(lc)), LOCKFENCE_SCHEMA) == 0)
@@ -125,20 +187,36 @@ drops_extension(const DropStmt *drop)
 	return false;
 }
 
-static void
-before_command(Node *command)
+/*
+ * May the command drop the extension?  By its name, by one that it needs, or by
+ * its owner.
+ */
+static bool
+may_drop_extension(Node *parsetree)
 {
-	if (IsA(command, DropStmt))
+	const DropStmt *drop = (DropStmt *) parsetree;
+
+	if (IsA(parsetree, DropOwnedStmt))
+		return ((DropOwnedStmt *) parsetree)->behavior == DROP_CASCADE;
+	if (drop->removeType == OBJECT_EXTENSION)
+		return drop->behavior == DROP_CASCADE || names_extension(drop);
+	return drop->removeType == OBJECT_SCHEMA && names_extension(drop);
+}
+
+static void
+before_command(Node *parsetree)
+{
+	if (IsA(parsetree, DropStmt) || IsA(parsetree, DropOwnedStmt))
 	{
-		if (drops_extension((DropStmt *) command))
+		if (may_drop_extension(parsetree))
 			lockfence_wait_for_all_holders();
 		return;
 	}
-	if (IsA(command, IndexStmt) && ((IndexStmt *) command)->concurrent)
-		refuse_early(((IndexStmt *) command)->relation, "an index made concurrently");
-	else if (IsA(command, CreatePolicyStmt))
-		refuse_early(((CreatePolicyStmt *) command)->table, "a policy");
-	remember_things();
+	if (IsA(parsetree, IndexStmt) && ((IndexStmt *) parsetree)->concurrent)
+		refuse_early(((IndexStmt *) parsetree)->relation, "an index made concurrently");
+	else if (IsA(parsetree, CreatePolicyStmt))
+		refuse_early(((CreatePolicyStmt *) parsetree)->table, "a policy");
+	begin_command();
 }
 
 /* Is a script of the extension at work? */

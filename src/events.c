@@ -51,12 +51,14 @@ static void (*const xact_rooms[]) (XactEvent event) = {
 	lockfence_hold_at_xact,
 	lockfence_holder_at_xact,
 	lockfence_timeline_at_xact,
-	lockfence_durable_at_xact
+	lockfence_durable_at_xact,
+	lockfence_ddl_at_xact
 };
 
 static void (*const subxact_rooms[]) (SubXactEvent event) = {
 	lockfence_hold_at_subxact,
-	lockfence_holder_at_subxact
+	lockfence_holder_at_subxact,
+	lockfence_ddl_at_subxact
 };
 
 static void
