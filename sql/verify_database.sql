@@ -47,6 +47,13 @@ AS $$
 		SELECT string_agg(format('%s %s', attname, format_type(atttypid, atttypmod)), ', ' ORDER BY attnum)
 		FROM pg_attribute WHERE attrelid = c.oid AND attnum BETWEEN 1 AND n.number)
 	UNION ALL
+	-- that of the marks is sorted by: mark_key
+	SELECT c.oid, 'error', 'mark_columns',
+		format('Column "name" of %s is not of COLLATE "C": every write to a fenced table is refused.', c.oid::regclass),
+		format('ALTER TABLE %s ALTER COLUMN name TYPE pg_catalog.text COLLATE pg_catalog."C";', c.oid::regclass), NULL
+	FROM lockfence._own_class('state') c JOIN pg_attribute a ON a.attrelid = c.oid
+	WHERE a.attname = 'name' AND a.atttypid = 'pg_catalog.text'::regtype AND a.attcollation <> 'pg_catalog."C"'::regcollation
+	UNION ALL
 	SELECT c.oid, CASE WHEN f.is_harmless THEN 'warning' ELSE 'error' END, 'mark_columns',
 		format('%s has a column "%s" that the fence does not know and %s.', c.oid::regclass,
 			lockfence._visible(a.attname), CASE WHEN f.is_harmless THEN 'leaves null'

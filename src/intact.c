@@ -22,6 +22,7 @@
 #include "catalog/namespace.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_collation.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_rewrite.h"
@@ -140,6 +141,18 @@ index_is_plain(HeapTuple tuple)
 		heap_attisnull(tuple, Anum_pg_index_indpred, NULL);
 }
 
+/* Is the index's first column sorted as the fence looks for names? */
+bool
+lockfence_index_is_sorted(HeapTuple tuple)
+{
+	bool		isnull;
+	Datum		collations = SysCacheGetAttr(INDEXRELID, tuple, Anum_pg_index_indcollation,
+											 &isnull);
+
+	return !isnull &&
+		((oidvector *) DatumGetPointer(collations))->values[0] == C_COLLATION_OID;
+}
+
 /*
  * An index on the key alone may have been made again under another name, as
  * REINDEX CONCURRENTLY does; any other is in the way of heap-only updates.
@@ -155,7 +168,9 @@ inspect_index(Inspection *inspection, Oid index)
 		return;
 	form = (Form_pg_index) GETSTRUCT(tuple);
 	plain = index_is_plain(tuple);
-	if (!plain || form->indnatts != 1 || form->indkey.values[0] != inspection->own->key)
+	if (!plain || form->indnatts != 1 || form->indkey.values[0] != inspection->own->key ||
+		(inspection->own->types[inspection->own->key - 1] == TEXTOID &&
+		 !lockfence_index_is_sorted(tuple)))
 		add_thing(inspection, "index", get_rel_name(index),
 				  plain ? THING_IS_HARMLESS : THING_SPOILS_WRITES);
 	ReleaseSysCache(tuple);
@@ -184,7 +199,10 @@ inspect_constraints(Inspection *inspection)
 	}
 }
 
-/* Is the column, which the extension made, what the fence takes it for? */
+/*
+ * Is the column, which the extension made, what the fence takes it for?  Names are
+ * sorted and compared byte by byte: by another collation some would not be found.
+ */
 static bool
 column_is_own(const OwnTable *own, Form_pg_attribute column)
 {
@@ -192,7 +210,8 @@ column_is_own(const OwnTable *own, Form_pg_attribute column)
 
 	return !column->attisdropped && !column->attgenerated &&
 		(getBaseType(column->atttypid) == type ||
-		 (!OidIsValid(type) && column->atttypid >= FirstNormalObjectId));
+		 (!OidIsValid(type) && column->atttypid >= FirstNormalObjectId)) &&
+		(type != TEXTOID || column->attcollation == C_COLLATION_OID);
 }
 
 /* A column more stays null; so it must be free to be. */

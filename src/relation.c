@@ -92,7 +92,7 @@ index_is_whole(Oid index, Oid relid, bool unique)
 	whole = form->indrelid == relid && form->indisunique == unique &&
 		form->indisvalid && form->indisready && form->indislive &&
 		form->indnkeyatts == 1 && form->indkey.values[0] == LOCKFENCE_MARK_RESOURCE &&
-		heap_attisnull(tuple, Anum_pg_index_indpred, NULL);
+		heap_attisnull(tuple, Anum_pg_index_indpred, NULL) && lockfence_index_is_sorted(tuple);
 	ReleaseSysCache(tuple);
 	return whole;
 }
@@ -107,7 +107,7 @@ find_key(Oid relid)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("index \"%s.mark_pkey\" cannot be relied on", LOCKFENCE_SCHEMA),
-				 errdetail("It is not valid, or does not have every resource of \"%s.mark\". A fence cannot decide without it, and lets no write pass.",
+				 errdetail("It is not valid, is not sorted by COLLATE \"C\", or does not have every resource of \"%s.mark\". A fence cannot decide without it, and lets no write pass.",
 						   LOCKFENCE_SCHEMA),
 				 errhint("Use REINDEX to make it valid, or restore the primary key on the column resource.")));
 	return index;

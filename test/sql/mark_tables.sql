@@ -51,6 +51,9 @@ INSERT INTO tried (command, raises, holds) VALUES
 	('ALTER TABLE lockfence.mark ADD COLUMN twice bigint GENERATED ALWAYS AS (token * 2) STORED', 'LF009', 'yes'),
 	('ALTER TABLE lockfence.mark ALTER COLUMN token TYPE numeric', '55000', '55000'),
 	('ALTER TABLE lockfence.mark ALTER COLUMN resource TYPE varchar COLLATE "C"', '55000', '55000'),
+	('ALTER TABLE lockfence.mark ALTER COLUMN resource TYPE text COLLATE "POSIX"', '55000', '55000'),
+	('ALTER TABLE lockfence.state ALTER COLUMN name TYPE text COLLATE "POSIX"', '55000', '55000'),
+	('ALTER TABLE lockfence.mark DROP CONSTRAINT mark_pkey; CREATE UNIQUE INDEX mark_pkey ON lockfence.mark (resource COLLATE "POSIX")', '55000', '55000'),
 	('ALTER TABLE lockfence.mark DROP COLUMN advanced_at', '55000', '55000'),
 	('ALTER TABLE lockfence.mark DROP COLUMN token', '55000', '55000'),
 	('ALTER TABLE lockfence.state DROP COLUMN value CASCADE', '55000', '55000'),
@@ -68,6 +71,28 @@ $$;
 
 -- The event triggers refuse them all.
 SELECT command, outcome(command) FROM tried WHERE outcome(command) <> 'LF009' ORDER BY place;
+
+-- A command within another has its own to answer for, and the outer one still has.
+CREATE FUNCTION more_ddl() RETURNS event_trigger LANGUAGE plpgsql AS $$
+BEGIN
+	IF tg_tag = 'CREATE TRIGGER' THEN
+		EXECUTE 'CREATE TABLE IF NOT EXISTS noted (id int)';
+		BEGIN
+			EXECUTE 'CREATE TABLE noted (id int)';
+		EXCEPTION WHEN duplicate_table THEN
+		END;
+	END IF;
+END
+$$;
+SET client_min_messages = error;
+CREATE EVENT TRIGGER a_first ON ddl_command_end EXECUTE FUNCTION more_ddl();
+CREATE TRIGGER repack_trigger AFTER UPDATE ON lockfence.mark FOR EACH ROW EXECUTE FUNCTION copy_row();
+\echo :LAST_ERROR_SQLSTATE
+CREATE TRIGGER repack_trigger AFTER UPDATE ON plain FOR EACH ROW EXECUTE FUNCTION copy_row();
+DROP TRIGGER repack_trigger ON plain;
+DROP EVENT TRIGGER a_first;
+DROP TABLE noted;
+SET client_min_messages = warning;
 
 -- One of each in full.
 CREATE TRIGGER repack_trigger AFTER UPDATE ON lockfence.mark FOR EACH ROW EXECUTE FUNCTION copy_row();
