@@ -3,10 +3,10 @@
  *		The decision: may this write go on?
  *
  * Every way in asks lockfence_admit(), in which each step has to let the write
- * pass: the gate, the tokens that it shows, the epoch and the minimum, and the
- * mark, which one function compares with the token.  On an advisory fence a
- * refusal is a report, and ends the decision all the same: nothing is advanced or
- * held for what was refused.
+ * pass: the gate, the record of what is fenced, the tokens that it shows, the epoch
+ * and the minimum, and the mark, which one function compares with the token.  On an
+ * advisory fence a refusal is a report, and ends the decision all the same: nothing
+ * is advanced or held for what was refused.
  *
  * A token that is stored in a row of the resource has been accepted for it, here
  * or where the row came from.  Where it is above the mark, it stands in its place.
@@ -388,6 +388,7 @@ lockfence_admit_shown(FenceCheck *check, const ShownTokens *shown)
 {
 	return !(shown->is_settled && check->write.advisory) &&
 		lockfence_pass_gate(&check->write) &&
+		lockfence_pass_record(check->fence, &check->write) &&
 		lockfence_choose_token(&check->write, shown, &check->token);
 }
 

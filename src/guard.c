@@ -276,7 +276,7 @@ check_delete(const RowGuard *guard)
 
 	if (resource != NULL)
 		return check_named(guard, resource, true);
-	if (lockfence_pass_gate(&write))
+	if (lockfence_pass_gate(&write) && lockfence_pass_record(guard->fence, &write))
 		lockfence_count(guard->rel, LOCKFENCE_UNPROTECTED);
 	return 0;
 }

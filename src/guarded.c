@@ -314,7 +314,6 @@ open_target(GuardedCall *call, FunctionCallInfo fcinfo)
 						lockfence_visible(RelationGetRelationName(call->rel))),
 				 errhint("Fence it by lockfence.attach(), or look at lockfence.verify() if it was."),
 				 errtable(call->rel)));
-	lockfence_require_record(call->fence, call->rel);
 }
 
 /* guarded_update(target regclass, key jsonb, changes jsonb, token) -> rows */

@@ -401,7 +401,14 @@ extern const char *lockfence_visible(const char *text);
 /* record.c: what was fenced, on record */
 extern bool lockfence_is_record(Oid relid);
 extern bool lockfence_lacks_record(const Fence *fence, Relation rel);
-extern void lockfence_require_record(const Fence *fence, Relation rel);
+extern bool lockfence_try_record(const FencedWrite *write);
+
+/* Can the fence, if there is one, decide on the write, its table being on record?  Refuses it if not. */
+static inline bool
+lockfence_pass_record(const Fence *fence, const FencedWrite *write)
+{
+	return fence == NULL || likely(!fence->unrecorded) || lockfence_try_record(write);
+}
 
 /* streak.c: rows in a row */
 extern bool lockfence_streak_goes_on(const Fence *fence, Datum value,

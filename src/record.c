@@ -142,14 +142,14 @@ lockfence_lacks_record(const Fence *fence, Relation rel)
 }
 
 /* Refuse a write to a table that should be on record, and is not. */
-void
-lockfence_require_record(const Fence *fence, Relation rel)
+bool
+lockfence_try_record(const FencedWrite *write)
 {
-	FencedWrite write = {.rel = rel,.advisory = fence->advisory};
-
 	/* a subscriber takes what the publisher has decided */
-	if (fence->unrecorded && !IsLogicalWorker())
-		lockfence_refuse_unrecorded(&write);
+	if (IsLogicalWorker())
+		return true;
+	lockfence_refuse_unrecorded(write);
+	return false;
 }
 
 /* Is it the function of that name that decides on writes? */

@@ -322,12 +322,6 @@ lockfence_trigger_fence(FunctionCallInfo fcinfo)
 	{
 		const Fence *fence = cached_fence(trigger->tg_relation, trigger->tg_trigger);
 
-		/* never the last one, so that each of its writes comes here */
-		if (fence->unrecorded)
-		{
-			lockfence_require_record(fence, trigger->tg_relation);
-			return fence;
-		}
 		last_fence = (LastFence) {oid, generation, fence};
 	}
 	return last_fence.fence;

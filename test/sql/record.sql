@@ -99,7 +99,11 @@ SELECT outcome('UPDATE item_copy SET note = ''x''', 20), outcome('UPDATE item SE
 SELECT outcome('UPDATE doc_copy SET note = ''x''', 10), outcome('UPDATE doc_copy SET note = ''x''', 9);
 SET client_min_messages = log;
 INSERT INTO hint_copy VALUES (1, 'new', 20);
+SELECT lockfence.guarded_update('hint_copy', '{"id": 1}', '{"note": "guarded"}', 21);
 SET client_min_messages = warning;
+-- ... once for each write, and no mark goes up
+SELECT * FROM hint_copy;
+SELECT resource, token FROM lockfence.mark WHERE resource LIKE 'record:hint%';
 SET lockfence.bypass = on;
 SELECT outcome('DELETE FROM item_copy');
 RESET lockfence.bypass;
