@@ -217,7 +217,10 @@ AS $$
 		('lockfence_before_ddl', 'lockfence.guard_ddl()'::regprocedure,
 			'others can put on the tables of marks what loses marks'),
 		('lockfence_after_ddl', 'lockfence.guard_ddl()', 'others can put on the tables of marks what loses marks'),
-		('lockfence_watch_types', 'lockfence.watch_types()', 'commands that give resources other names are not warned of')
+		('lockfence_watch_types', 'lockfence.watch_types()', 'commands that give resources other names are not warned of'),
+		('lockfence_partitions', 'lockfence.follow_partitions()',
+			'new partitions are sealed, and one that is detached and written to is trusted when it comes back'),
+		('lockfence_drops', 'lockfence.follow_drops()', 'tables that are dropped stay on record')
 	) AS n (name, function, problem)
 		LEFT JOIN pg_event_trigger e ON e.evtname = n.name AND e.evtfoid = n.function
 	WHERE e.oid IS NULL OR e.evtenabled <> 'A'

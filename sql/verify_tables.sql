@@ -522,8 +522,12 @@ AS $$
 	SELECT s.root, 'error', 'marks_missing',
 		format('Rows of %s carry tokens of resources that have no mark, as after a restore without lockfence.mark: stale tokens pass.',
 			s.root),
-		format('SELECT lockfence.reconcile(%s);', lockfence._relation_literal(s.root)), NULL
-	FROM seen s
+		CASE WHEN r.is_whole THEN format('SELECT lockfence.reconcile(%s);', lockfence._relation_literal(s.root)) END,
+		CASE WHEN NOT r.is_whole THEN
+			'Some of its partitions or children are not on record, and lockfence.reconcile() would put them there: see not_on_record first.' END
+	FROM seen s CROSS JOIN LATERAL (
+			SELECT bool_and(lockfence._is_on_record(f.member)) FROM lockfence._family(s.root) f
+		) AS r (is_whole)
 	WHERE s.lack_marks
 	UNION ALL
 	SELECT s.root, 'error', 'marks_behind',

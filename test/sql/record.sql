@@ -212,6 +212,12 @@ CREATE TABLE IF NOT EXISTS part_g PARTITION OF part FOR VALUES IN ('g');
 CREATE TABLE IF NOT EXISTS part_a PARTITION OF part FOR VALUES IN ('a');
 SELECT outcome('INSERT INTO part VALUES (''g'', 7, 60)'), outcome('INSERT INTO part VALUES (''a'', 2, 60)');
 SELECT target, code FROM lockfence.verify('part') WHERE target IS NOT NULL AND code IN ('not_on_record', 'marks_missing');
+-- Where others have lost their marks, no remedy puts these on record along the way.
+SET lockfence.bypass = on;
+INSERT INTO part VALUES ('a', 9, 90);
+RESET lockfence.bypass;
+SELECT code, remedy IS NULL AS has_no_remedy FROM lockfence.verify('part') WHERE code IN ('marks_missing') AND target = 'part'::regclass;
+SELECT lockfence.reconcile('part_a');
 SELECT lockfence.reconcile('part_g');
 SELECT outcome('INSERT INTO part VALUES (''g'', 7, 20)'), outcome('INSERT INTO part VALUES (''g'', 6, 60)'),
 	outcome('INSERT INTO part VALUES (''h'', 1, 60)');
@@ -225,6 +231,12 @@ ALTER TABLE part ATTACH PARTITION part_b FOR VALUES IN ('b');
 SELECT outcome('INSERT INTO part VALUES (''b'', 1, 60)');
 SELECT lockfence.reconcile('part_b');
 SELECT outcome('INSERT INTO part VALUES (''b'', 1, 60)'), outcome('UPDATE part_b SET token = 70');
+-- Without its event triggers the record does not follow.
+ALTER EVENT TRIGGER lockfence_partitions DISABLE;
+ALTER EVENT TRIGGER lockfence_drops ENABLE;
+SELECT severity, problem, remedy FROM lockfence.verify() WHERE code = 'ddl_guard';
+SELECT remedy FROM lockfence.verify() WHERE code = 'ddl_guard' \gexec
+SELECT count(*) FROM lockfence.verify() WHERE code = 'ddl_guard';
 -- Under a parent that is not on record no partition is.
 DELETE FROM lockfence.fenced WHERE target = 'part'::regclass;
 CREATE TABLE part_i PARTITION OF part FOR VALUES IN ('i');
