@@ -343,6 +343,12 @@ AS $$
 	WHERE o.is_internal AND lockfence._is_outsider(a.grantee, o.proowner)
 		AND NOT (o.proname = '_refusals' AND a.grantee = 'pg_monitor'::regrole)
 	GROUP BY a.grantee
+	-- reconcile() and drill() run with their caller's rights, and take these
+	HAVING bool_or(NOT EXISTS (
+		SELECT FROM own f CROSS JOIN LATERAL aclexplode(f.acl) AS g
+		WHERE g.grantee = a.grantee AND a.grantee <> 0 AND f.proname = CASE
+			WHEN o.proname IN ('_raise_mark', '_reconciled') THEN 'reconcile'
+			WHEN o.proname = '_reset_mark' THEN 'drill' END))
 	UNION ALL
 	SELECT NULL, 'error', 'guard_function',
 		format('%s is not the function that the extension made: the guards do something else.', o.routine),

@@ -36,16 +36,21 @@ LANGUAGE sql STABLE ROWS 10
 SET search_path = pg_catalog, pg_temp
 AS $$
 	WITH unrecorded AS MATERIALIZED (
-		SELECT m.member, m.settings
+		SELECT m.member, m.settings, EXISTS (
+			SELECT FROM pg_trigger WHERE tgrelid = m.member
+				AND tgfoid IN ('lockfence.guard_row()'::regprocedure, 'lockfence.guard_statement()'::regprocedure)) AS decides
 		FROM unnest(members) m JOIN pg_class c ON c.oid = m.member
 		WHERE m.is_guarded AND m.settings ? 'resource' AND c.relkind IN ('r', 'p')
 			AND NOT lockfence._is_on_record(m.member)
 	)
 	SELECT u.member, 'error', 'not_on_record',
 		format('%s is not on record, so its marks may not have come with it: %s.', u.member,
-			CASE WHEN u.settings ? 'enforcement' THEN 'its fence reports every write'
+			CASE WHEN NOT u.decides THEN 'its fence would be sealed, and has no guard that decides on rows'
+				WHEN u.settings ? 'enforcement' THEN 'its fence reports every write'
 				ELSE 'its fence is sealed, and refuses every write' END),
-		NULL, format('Restore its marks, or raise the floor by lockfence.reopen(), where the tokens in its rows do not tell them; then call lockfence.reconcile(%s).',
+		NULL, format(CASE WHEN u.decides
+				THEN 'Restore its marks, or raise the floor by lockfence.reopen(), where the tokens in its rows do not tell them; then call lockfence.reconcile(%s).'
+				ELSE 'Call lockfence.detach(%s), if it is a former partition that is to be fenced no more.' END,
 			lockfence._relation_literal(u.member))
 	FROM unrecorded u
 	WHERE NOT EXISTS (

@@ -401,13 +401,13 @@ extern const char *lockfence_visible(const char *text);
 /* record.c: what was fenced, on record */
 extern bool lockfence_is_record(Oid relid);
 extern bool lockfence_lacks_record(const Fence *fence, Relation rel);
-extern bool lockfence_try_record(const FencedWrite *write);
+extern bool lockfence_try_record(const Fence *fence, const FencedWrite *write);
 
 /* Can the fence, if there is one, decide on the write, its table being on record?  Refuses it if not. */
 static inline bool
 lockfence_pass_record(const Fence *fence, const FencedWrite *write)
 {
-	return fence == NULL || likely(!fence->unrecorded) || lockfence_try_record(write);
+	return fence == NULL || likely(!fence->unrecorded) || lockfence_try_record(fence, write);
 }
 
 /* streak.c: rows in a row */
@@ -526,7 +526,8 @@ extern void lockfence_refuse_invalid(const FencedWrite *write, bool isnull,
 extern void lockfence_refuse_unknown_epoch(const FencedWrite *write,
 										   FenceToken token, int epoch);
 extern void lockfence_refuse_sealed(const FencedWrite *write, const char *detail);
-extern void lockfence_refuse_unrecorded(const FencedWrite *write);
+extern void lockfence_refuse_unrecorded(const FencedWrite *write, Oid target,
+											bool has_tokens);
 extern void lockfence_refuse_conflicting(const FencedWrite *write,
 										 FenceToken token, const char *token_source,
 										 FenceToken other, const char *other_source);

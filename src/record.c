@@ -141,17 +141,6 @@ lockfence_lacks_record(const Fence *fence, Relation rel)
 		!is_on_record(RelationGetRelid(rel));
 }
 
-/* Refuse a write to a table that should be on record, and is not. */
-bool
-lockfence_try_record(const FencedWrite *write)
-{
-	/* a subscriber takes what the publisher has decided */
-	if (IsLogicalWorker())
-		return true;
-	lockfence_refuse_unrecorded(write);
-	return false;
-}
-
 /* Is it the function of that name that decides on writes? */
 static bool
 is_guard(Oid function, const char *name)
@@ -188,6 +177,55 @@ fence_arguments(Relation rel)
 	Datum		arguments = guard_arguments(rel, "guard_row");
 
 	return arguments != (Datum) 0 ? arguments : guard_arguments(rel, "guard_statement");
+}
+
+/*
+ * Is the table fenced, and not on record?  Asked about parents of a table that is
+ * written to, against the order in which DDL locks them: so a parent that is not
+ * to be had at once counts as another.
+ */
+static bool
+is_unrecorded(Oid relid)
+{
+	Relation	rel;
+	bool		unrecorded;
+
+	if (!OidIsValid(relid) || is_on_record(relid) ||
+		!ConditionalLockRelationOid(relid, AccessShareLock))
+		return false;
+	rel = try_relation_open(relid, NoLock);
+	unrecorded = rel != NULL && fence_arguments(rel) != (Datum) 0;
+	if (rel != NULL)
+		relation_close(rel, NoLock);
+	UnlockRelationOid(relid, AccessShareLock);
+	return unrecorded;
+}
+
+/* The table to reconcile: the topmost that lacks its record, for all below it. */
+static Oid
+find_unrecorded(Oid relid)
+{
+	while (get_rel_relispartition(relid))
+	{
+		Oid			parent = lockfence_partition_parent(relid);
+
+		if (!is_unrecorded(parent))
+			break;
+		relid = parent;
+	}
+	return relid;
+}
+
+/* Refuse a write to a table that should be on record, and is not. */
+bool
+lockfence_try_record(const Fence *fence, const FencedWrite *write)
+{
+	/* a subscriber takes what the publisher has decided */
+	if (IsLogicalWorker())
+		return true;
+	lockfence_refuse_unrecorded(write, find_unrecorded(RelationGetRelid(write->rel)),
+								fence->token_column != NULL);
+	return false;
 }
 
 /* Put the table on record with a guard's arguments, unless it is; true if it was not. */

@@ -226,19 +226,21 @@ lockfence_refuse_sealed(const FencedWrite *write, const char *detail)
 
 /* LF005: the table came without what lockfence knew of it. */
 void
-lockfence_refuse_unrecorded(const FencedWrite *write)
+lockfence_refuse_unrecorded(const FencedWrite *write, Oid target, bool has_tokens)
 {
-	char	   *table = quote_qualified_identifier(get_namespace_name(RelationGetNamespace(write->rel)),
-												   RelationGetRelationName(write->rel));
+	char	   *table = quote_qualified_identifier(get_namespace_name(get_rel_namespace(target)),
+												   get_rel_name(target));
+	const char *call = psprintf("lockfence.reconcile(%s)", lockfence_visible(quote_literal_cstr(table)));
 
 	record(write, LOCKFENCE_SEALED, ERRCODE_FENCE_SEALED, 0, 0);
 	ereport(refusal_level(write),
 			(errcode(ERRCODE_FENCE_SEALED),
 			 errmsg("the fence of table \"%s\" is sealed: the table is not on record",
 					table_name(write)),
-			 errdetail("It came without the record of fenced tables, as by a restore of a part or by ATTACH PARTITION, and may have come without the marks that keep outdated holders out."),
-			 errhint("Once its marks are there, have an administrator call lockfence.reconcile(%s), which raises them to the tokens in its rows and puts it on record.",
-					 lockfence_visible(quote_literal_cstr(table))),
+			 errdetail("The table came without its record, as from a partial restore or by ATTACH PARTITION, and may lack the marks that keep outdated holders out."),
+			 has_tokens ?
+			 errhint("Restore the marks, if there were any; then have an administrator call %s, which raises them to the tokens in the rows and puts the table on record.", call) :
+			 errhint("Restore the marks, if there were any; then have an administrator call %s, which puts the table on record.", call),
 			 report_table(write), report_advisory(write)));
 }
 

@@ -223,6 +223,30 @@ SELECT outcome('INSERT INTO part VALUES (''g'', 7, 20)'), outcome('INSERT INTO p
 	outcome('INSERT INTO part VALUES (''h'', 1, 60)');
 SELECT lockfence.reconcile('part');
 SELECT outcome('INSERT INTO part VALUES (''h'', 8, 20)'), outcome('INSERT INTO part VALUES (''h'', 101, 20)');
+-- One call is enough for a family that came without its record, and the hint names it: the topmost that is fenced.
+BEGIN;
+DELETE FROM lockfence.fenced WHERE target IN (SELECT relid FROM pg_partition_tree('part'));
+SAVEPOINT before;
+INSERT INTO part VALUES ('c', 1, 60);
+ROLLBACK TO before;
+SELECT lockfence.reconcile('part');
+SELECT outcome('INSERT INTO part VALUES (''c'', 2, 60)'), outcome('INSERT INTO part VALUES (''h'', 101, 60)');
+ROLLBACK;
+BEGIN;
+CREATE TABLE open (k text, id integer) PARTITION BY LIST (k);
+CREATE TABLE open_a PARTITION OF open FOR VALUES IN ('a');
+SELECT lockfence.attach('open_a', 'record:open-{id}');
+DELETE FROM lockfence.fenced WHERE target = 'open_a'::regclass;
+INSERT INTO open VALUES ('a', 1);
+ROLLBACK;
+-- A partition that was detached keeps no guard but that of TRUNCATE, which detach() takes off.
+BEGIN;
+ALTER TABLE part DETACH PARTITION part_a;
+SELECT outcome('UPDATE part_a SET id = id + 100'), outcome('TRUNCATE part_a');
+SELECT code, problem, advice FROM lockfence.verify('part_a') WHERE code = 'not_on_record';
+SELECT lockfence.detach('part_a');
+SELECT outcome('TRUNCATE part_a');
+ROLLBACK;
 -- One that is detached can be written by anybody, and is not trusted when it comes back.
 ALTER TABLE part DETACH PARTITION part_b;
 SELECT target FROM recorded WHERE target = 'part_b'::regclass;

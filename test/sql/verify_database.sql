@@ -207,6 +207,17 @@ CALL mend();
 SELECT DISTINCT code FROM found;
 ROLLBACK;
 
+-- What reconcile() and drill() take of their callers is meant.
+BEGIN;
+CREATE ROLE regress_verify_keeper;
+GRANT EXECUTE ON FUNCTION lockfence.reconcile(regclass), lockfence._raise_mark(text, lockfence.fence_token),
+	lockfence._reconciled(regclass, bigint), lockfence.drill(regclass, jsonb, jsonb, text),
+	lockfence._reset_mark(text, lockfence.fence_token) TO regress_verify_keeper;
+SELECT * FROM found;
+REVOKE EXECUTE ON FUNCTION lockfence.drill(regclass, jsonb, jsonb, text) FROM regress_verify_keeper;
+SELECT * FROM found;
+ROLLBACK;
+
 -- guard_function
 BEGIN;
 CREATE OR REPLACE FUNCTION lockfence.guard_row() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END';
