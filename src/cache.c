@@ -15,7 +15,8 @@
  * the mark was read.  So an entry bears what they said then, before the read, and
  * is found only by who sees them say the same (witness.c).  That alone decides on
  * an old entry: no change of the catalogs empties the cache, and none has to be
- * heard of by those who filled it.
+ * heard of by those who filled it.  The indexes are not among what they say: a mark
+ * was read by them once, and is what it was, whatever has become of them since.
  *
  * Locking.  Entries stand in sets, each with a spinlock for its writers and a
  * version that is odd while one is at work; readers take no lock and look again
