@@ -128,6 +128,18 @@ describe_resource(const char *resource)
 }
 
 /*
+ * Give an error its detail.  Since 19 the server's log has one of its own for the
+ * sender of the signal, in place of what the client is told: it gets both.
+ */
+static void
+set_detail(ErrorData *edata, char *detail)
+{
+	edata->detail = detail;
+	if (edata->detail_log != NULL)
+		edata->detail_log = psprintf("%s\n%s", detail, edata->detail_log);
+}
+
+/*
  * Have an error say that the transaction gave way to an advance, if it did.
  * Called by the hook of the server's log, which sees an error before the client
  * does; where errors are not logged, it says nothing.
@@ -139,8 +151,9 @@ lockfence_explain_end(ErrorData *edata)
 
 	if (!is_unexplained(edata) || !take_note(&note))
 		return;
-	edata->detail = psprintf("The transaction held %s by an outdated token. It gave way to process %d, which advances the mark to token %s.",
-							 describe_resource(note.resource), note.pid, lockfence_token_text(note.token));
+	set_detail(edata,
+			   psprintf("The transaction held %s by an outdated token. It gave way to process %d, which advances the mark to token %s.",
+						describe_resource(note.resource), note.pid, lockfence_token_text(note.token)));
 	if (edata->hint == NULL)
 		edata->hint = pstrdup("The lock was granted to another holder since. Stop the work done under this grant; acquire the lock again and present its new token.");
 }

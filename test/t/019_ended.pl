@@ -66,21 +66,29 @@ ask($_, 'ROLLBACK') foreach ($holder, $other);
 
 # ---- waits that are ended
 
+# Since 19, PostgreSQL says which lock, before that.
+sub while_waiting
+{
+	my ($for) = @_;
+
+	return qr/55P03.*\nCONTEXT:  (?:waiting for \w+ on .*\n)?while waiting for \Q$for\E/;
+}
+
 ask($next, 'RESET lockfence.preempt');
 ask($holder, q{BEGIN; SELECT lockfence.present('r', 12)});
 ask($other, q{SET lock_timeout = '10ms'});
 like(ask($other, q{SELECT lockfence.present('r', 13)}),
-	qr/55P03.*\nCONTEXT:  while waiting for other holders of resource "r"/, 'an advance');
+	while_waiting('other holders of resource "r"'), 'an advance');
 like(ask($other, q{SELECT lockfence.reset_mark('r', 13, 'test')}),
-	qr/55P03.*\nCONTEXT:  while waiting for other holders of resource "r"/, 'reset_mark()');
+	while_waiting('other holders of resource "r"'), 'reset_mark()');
 start_blocked($next, q{SELECT lockfence.present('r', 13)});
 like(ask($other, q{SELECT lockfence.present('r', 12)}),
-	qr/55P03.*\nCONTEXT:  while waiting for an advance of the mark of resource "r"/, 'a holder behind an advance');
+	while_waiting('an advance of the mark of resource "r"'), 'a holder behind an advance');
 ask($holder, 'COMMIT');
 is(finish_blocked($next), 12, 'the advance goes on');
 ask($holder, q{BEGIN; SELECT lockfence.present('r', 14)});
 like(ask($other, q{SELECT lockfence.reset_mark('r', 15, 'test')}),
-	qr/55P03.*\nCONTEXT:  while waiting for other holders of resource "r"/, 'reset_mark() of a mark that is being changed');
+	while_waiting('other holders of resource "r"'), 'reset_mark() of a mark that is being changed');
 ask($holder, 'ROLLBACK');
 
 $_->{psql}->quit foreach ($holder, $next, $other);
