@@ -54,7 +54,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 	WITH RECURSIVE family AS (
 		SELECT target::oid AS relid, 0 AS depth
-		UNION ALL
+		UNION
 		SELECT i.inhrelid, f.depth + 1
 		FROM family f JOIN pg_inherits i ON i.inhparent = f.relid
 	)

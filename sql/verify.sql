@@ -21,16 +21,20 @@ CREATE TYPE lockfence._member AS (
 COMMENT ON TYPE lockfence._member IS
 'a table that verify() looks at, and its fence: the topmost table that has it (null: none), its settings and the kinds of guards it takes; is_certain: the guards of that table all declare it so, and no other trigger has the name of one';
 
--- pg_trigger.tgargs: each argument is ended by a zero byte.
+-- pg_trigger.tgargs: each argument is ended by a zero byte.  An owner can have them be of any
+-- length; what is longer than a guard takes is not looked at.
 CREATE FUNCTION lockfence._argument_list(arguments bytea)
 RETURNS text[]
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-	bytes text := regexp_replace(encode(arguments, 'hex'), '(..)', E'\\1 ', 'g');
-	pieces text[] := string_to_array(bytes, '00 ');
+	pieces text[];
 BEGIN
+	IF octet_length(arguments) > 8192 THEN
+		RETURN NULL;
+	END IF;
+	pieces := string_to_array(regexp_replace(encode(arguments, 'hex'), '(..)', E'\\1 ', 'g'), '00 ');
 	RETURN ARRAY(
 		SELECT convert_from(decode(p.hex, 'hex'), getdatabaseencoding())
 		FROM unnest(pieces[:cardinality(pieces) - 1]) WITH ORDINALITY AS p (hex, place)
@@ -40,7 +44,7 @@ EXCEPTION WHEN character_not_in_repertoire THEN
 END
 $$;
 COMMENT ON FUNCTION lockfence._argument_list(bytea) IS
-'a trigger''s arguments; null if they are no text';
+'a trigger''s arguments; null if they are no text, or longer than a guard''s can be';
 
 CREATE FUNCTION lockfence._declared(arguments bytea)
 RETURNS jsonb
@@ -138,7 +142,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 	WITH RECURSIVE line AS (
 		SELECT member::oid AS relid, 0 AS height
-		UNION ALL
+		UNION
 		SELECT i.inhparent, l.height + 1
 		FROM line l JOIN pg_inherits i ON i.inhrelid = l.relid
 	)
@@ -146,6 +150,29 @@ AS $$
 $$;
 COMMENT ON FUNCTION lockfence._ancestors(regclass) IS
 'a table with the tables that it is a partition of or inherits from';
+
+-- Tables can inherit from each other along more paths than there are atoms, so that each
+-- is come to once for each of its depths, and these are counted from the topmost tables alone.
+CREATE FUNCTION lockfence._families(tables regclass[])
+RETURNS SETOF regclass
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH RECURSIVE down AS (
+		SELECT t.relid::oid AS relid FROM unnest(tables) AS t (relid)
+		UNION
+		SELECT i.inhrelid FROM down d JOIN pg_inherits i ON i.inhparent = d.relid
+	), family AS (
+		SELECT relid, 0 AS depth FROM down
+		WHERE relid NOT IN (SELECT i.inhrelid FROM pg_inherits i JOIN down p ON p.relid = i.inhparent)
+		UNION
+		SELECT i.inhrelid, f.depth + 1
+		FROM family f JOIN pg_inherits i ON i.inhparent = f.relid
+	)
+	SELECT relid::regclass FROM family GROUP BY relid ORDER BY max(depth), relid
+$$;
+COMMENT ON FUNCTION lockfence._families(regclass[]) IS
+'tables with their partitions and inheritance children, each once and parents first';
 
 CREATE FUNCTION lockfence._placeholders(settings jsonb)
 RETURNS text[]
@@ -205,7 +232,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 	WITH RECURSIVE line AS (
 		SELECT t.member, t.member::oid AS ancestor, 0 AS height FROM unnest(tables) AS t (member)
-		UNION ALL
+		UNION
 		SELECT l.member, i.inhparent, l.height + 1
 		FROM line l JOIN pg_inherits i ON i.inhrelid = l.ancestor
 	), rooted AS MATERIALIZED (

@@ -663,14 +663,8 @@ AS $$
 		CASE WHEN v.remedy = lockfence._visible(v.remedy) THEN v.remedy END, lockfence._visible(v.advice)
 	FROM (
 		SELECT t.* FROM lockfence._verify_tables(ARRAY(
-			SELECT f.member
-			FROM (
-				SELECT verify.target WHERE verify.target IS NOT NULL
-				UNION ALL
-				SELECT t FROM lockfence._fenced_tables() AS t WHERE verify.target IS NULL
-			) AS a (start) CROSS JOIN LATERAL lockfence._family(a.start) f
-			GROUP BY f.member
-			ORDER BY max(f.depth), f.member)) t
+			SELECT lockfence._families(CASE WHEN verify.target IS NULL THEN ARRAY(SELECT lockfence._fenced_tables())
+				ELSE ARRAY[verify.target] END))) t
 		UNION ALL
 		SELECT d.* FROM lockfence._verify_database() d
 	) AS v

@@ -26,6 +26,9 @@
 /* Longest resource name, and template, in bytes: a mark must fit an index entry. */
 #define LOCKFENCE_MAX_RESOURCE_LEN 1024
 
+/* Longest arguments of a guard that are looked at: the template, and some names. */
+#define LOCKFENCE_MAX_ARGUMENTS_LEN (8 * LOCKFENCE_MAX_RESOURCE_LEN)
+
 /*
  * A fencing token: epoch (15 bits) * 2^48 + revision (48 bits), always > 0.
  * Zero stands for "no token" wherever a token may be absent.
@@ -483,6 +486,7 @@ typedef enum LockfenceUnknown
 extern int	lockfence_unknown_resource;
 extern void lockfence_tell_unknown(const char *name);
 extern void lockfence_require_no_row(const char *name);
+extern void lockfence_read_declared(void);
 extern bool lockfence_names_by_column(Oid relid, const char *column);
 
 /* rowmark.c: the mark of one row of a row fence */

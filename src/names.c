@@ -14,6 +14,7 @@
  */
 #include "postgres.h"
 
+#include "access/detoast.h"
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
@@ -122,21 +123,25 @@ add_trigger(Relation triggers, Oid trigger)
 	ScanKeyData key;
 	SysScanDesc scan;
 	HeapTuple	tuple;
+	Datum		bytes = (Datum) 0;
+	bool		isnull;
 
 	ScanKeyInit(&key, Anum_pg_trigger_oid, BTEqualStrategyNumber, F_OIDEQ,
 				ObjectIdGetDatum(trigger));
 	scan = systable_beginscan(triggers, TriggerOidIndexId, true, NULL, 1, &key);
 	tuple = systable_getnext(scan);
 	if (HeapTupleIsValid(tuple))
+		bytes = fastgetattr(tuple, Anum_pg_trigger_tgargs, RelationGetDescr(triggers), &isnull);
+	/* an owner can have them be of any length, and every backend would keep them */
+	if (HeapTupleIsValid(tuple) &&
+		toast_raw_datum_size(bytes) - VARHDRSZ <= LOCKFENCE_MAX_ARGUMENTS_LEN)
 	{
 		Declared   *entry = palloc(sizeof(Declared));
-		bool		isnull;
-		bytea	   *bytes = DatumGetByteaPP(fastgetattr(tuple, Anum_pg_trigger_tgargs,
-														RelationGetDescr(triggers), &isnull));
-		int			length = VARSIZE_ANY_EXHDR(bytes);
+		bytea	   *list = DatumGetByteaPP(bytes);
+		int			length = VARSIZE_ANY_EXHDR(list);
 		char	   *arguments = palloc0(length + 1);
 
-		memcpy(arguments, VARDATA_ANY(bytes), length);
+		memcpy(arguments, VARDATA_ANY(list), length);
 		entry->relid = ((Form_pg_trigger) GETSTRUCT(tuple))->tgrelid;
 		entry->template = find_template(arguments, length);
 		declared = lappend(declared, entry);
@@ -177,9 +182,9 @@ add_triggers_of(const char *function)
 	table_close(depend, AccessShareLock);
 }
 
-/* Read what the fences declare.  Where that ends in an error, nothing is known. */
-static void
-read_declared(void)
+/* Read what the fences declare, all of them.  Where that ends in an error, nothing is known. */
+void
+lockfence_read_declared(void)
 {
 	MemoryContext before;
 
@@ -231,7 +236,8 @@ has_placeholder(const char *template, const char *column)
 }
 
 /*
- * Does the fence of a table, as it is declared now, name resources by the column?
+ * Does the fence of a table, as it was declared when that was last read, name
+ * resources by the column?
  * A partition whose fence is another table's too is left to that one.
  */
 bool
@@ -240,7 +246,6 @@ lockfence_names_by_column(Oid relid, const char *column)
 	const char *template = NULL;
 	ListCell   *cell;
 
-	read_declared();
 	foreach(cell, declared)
 	{
 		const Declared *entry = lfirst(cell);
@@ -300,7 +305,7 @@ is_of_row(const char *name)
 static NameKind
 judge_name(const char *name)
 {
-	read_declared();
+	lockfence_read_declared();
 	if (is_makeable(name))
 		return NAME_OF_FENCE;
 	if (is_of_row(name))
@@ -389,7 +394,7 @@ lockfence_is_named(PG_FUNCTION_ARGS)
 
 	if (fcinfo->flinfo->fn_extra == NULL)
 	{
-		read_declared();
+		lockfence_read_declared();
 		fcinfo->flinfo->fn_extra = &declared;
 	}
 	is_named = declared == NIL || is_makeable(name);

@@ -36,6 +36,8 @@
 
 PG_FUNCTION_INFO_V1(lockfence_watch_types);
 
+static bool fences_are_known;	/* as of this command */
+
 /* Is the type one whose text is that of its value as a number or word? */
 static bool
 is_plain(Oid type)
@@ -94,6 +96,20 @@ warn(Oid relid, const char *column)
 					 lockfence_visible(quote_literal_cstr(table)))));
 }
 
+/*
+ * Does a fence name resources by the column?  What all of them declare is read once a
+ * command, which may be about thousands of partitions, and only where it is wanted.
+ */
+static bool
+names_resources(Oid relid, const char *column)
+{
+	CHECK_FOR_INTERRUPTS();
+	if (!fences_are_known)
+		lockfence_read_declared();
+	fences_are_known = true;
+	return lockfence_names_by_column(relid, column);
+}
+
 /* Does the command give the column a type by which it reads otherwise? */
 static bool
 changes_text(Oid relid, const AlterTableCmd *cmd)
@@ -130,7 +146,7 @@ watch_column(Oid relid, const AlterTableCmd *cmd)
 		return;
 	foreach(cell, find_all_inheritors(relid, NoLock, NULL))
 	{
-		if (lockfence_names_by_column(lfirst_oid(cell), cmd->name))
+		if (names_resources(lfirst_oid(cell), cmd->name))
 			warn(lfirst_oid(cell), cmd->name);
 	}
 }
@@ -147,7 +163,7 @@ watch_dependent(Form_pg_depend dependent, List *types)
 	if (dependent->classid != RelationRelationId || dependent->objsubid <= 0)
 		return types;
 	column = get_attname(dependent->objid, dependent->objsubid, true);
-	if (column != NULL && lockfence_names_by_column(dependent->objid, column))
+	if (column != NULL && names_resources(dependent->objid, column))
 		warn(dependent->objid, column);
 	row_type = get_rel_type_id(dependent->objid);
 	return OidIsValid(row_type) ? list_append_unique_oid(types, row_type) : types;
@@ -225,6 +241,7 @@ lockfence_watch_types(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_E_R_I_E_EVENT_TRIGGER_PROTOCOL_VIOLATED),
 				 errmsg("function must be called as an event trigger")));
+	fences_are_known = false;
 	statement = ((EventTriggerData *) fcinfo->context)->parsetree;
 	if (IsA(statement, AlterTableStmt))
 		watch_table((AlterTableStmt *) statement);

@@ -34,9 +34,6 @@
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 
-/* Longest arguments that are looked at: the template, and some names. */
-#define MAX_ARGUMENTS_LEN (8 * LOCKFENCE_MAX_RESOURCE_LEN)
-
 typedef struct CachedFence
 {
 	Oid			trigger;		/* hash key */
@@ -456,10 +453,10 @@ lockfence_fence_settings(PG_FUNCTION_ARGS)
 
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
-	if (length > MAX_ARGUMENTS_LEN)
+	if (length > LOCKFENCE_MAX_ARGUMENTS_LEN)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("a fence's settings must be at most %d bytes long", MAX_ARGUMENTS_LEN)));
+				 errmsg("a fence's settings must be at most %d bytes long", LOCKFENCE_MAX_ARGUMENTS_LEN)));
 	p = palloc0(length + 1);
 	end = p + length;
 	memcpy(p, VARDATA_ANY(arguments), length);

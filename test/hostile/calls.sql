@@ -62,6 +62,8 @@ SELECT c.oid::regclass AS name, quote_literal(c.oid::regclass) AS literal, c.rel
 		WHEN 'child' THEN '{"id": 2}' ELSE '{"id": 1}' END AS key
 FROM pg_class c
 WHERE c.relnamespace = 'mal'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm')
+	-- of many alike, the topmost
+	AND (c.relname NOT LIKE ALL (ARRAY['many\_paths\_%', 'long\_line\_%']) OR c.relname IN ('many_paths_0_0', 'long_line_0'))
 ORDER BY c.relname COLLATE "C";
 
 CREATE TABLE hostile_test.call (statement text, path text, role name, id serial);

@@ -161,6 +161,29 @@ SELECT lockfence.attach('parent', 'parent:{id}', 'fence');
 ALTER TABLE child ENABLE ROW LEVEL SECURITY;
 CREATE POLICY p ON child USING (mal.spring('policy of a child'));
 
+-- ---- what takes for ever to look at: tables that inherit along 2^40 paths, a long line of them, arguments without end
+
+DO $$
+BEGIN
+	CREATE TABLE many_paths_0_0 (id int, note text, fence lockfence.fence_token);
+	CREATE TABLE many_paths_0_1 (id int, note text, fence lockfence.fence_token);
+	FOR i IN 1..40 LOOP
+		FOR j IN 0..1 LOOP
+			EXECUTE format('CREATE TABLE many_paths_%s_%s () INHERITS (many_paths_%s_0, many_paths_%3$s_1)', i, j, i - 1);
+		END LOOP;
+	END LOOP;
+	CREATE TABLE long_line_0 (id int, note text, fence lockfence.fence_token);
+	FOR i IN 1..150 LOOP
+		EXECUTE format('CREATE TABLE long_line_%s () INHERITS (long_line_%s)', i, i - 1);
+	END LOOP;
+	CREATE TABLE long_arguments (id int PRIMARY KEY, note text, fence bigint);
+	EXECUTE format('CREATE TRIGGER a BEFORE INSERT ON long_arguments FOR EACH ROW EXECUTE FUNCTION lockfence.guard_row(%L)',
+		'resource=' || repeat('{id}', 2000000));
+END
+$$;
+SELECT lockfence.attach('many_paths_0_0', 'many-paths:{id}', 'fence');
+SELECT lockfence.attach('long_line_0', 'long-line:{id}', 'fence');
+
 -- ---- names: of what a query might use as an alias, and of what might leave its place in one
 
 CREATE TABLE alias (id int PRIMARY KEY, t int, s text, m bigint, r bigint, note text, target text, fence bigint);

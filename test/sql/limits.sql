@@ -23,4 +23,29 @@ SET max_stack_depth = '100kB';
 SELECT lockfence.guarded_update('t', '{"id": 1}', changes, 1) FROM nested;
 RESET max_stack_depth;
 
+\set VERBOSITY terse
+
+-- What verify() and detach() look at ends soon too: 2^40 paths from table to table, arguments that no guard takes.
+DO $$
+BEGIN
+	CREATE TABLE lattice_0_0 (id int, fence lockfence.fence_token);
+	CREATE TABLE lattice_0_1 (id int, fence lockfence.fence_token);
+	FOR i IN 1..40 LOOP
+		FOR j IN 0..1 LOOP
+			EXECUTE format('CREATE TABLE lattice_%s_%s () INHERITS (lattice_%s_0, lattice_%3$s_1)', i, j, i - 1);
+		END LOOP;
+	END LOOP;
+	CREATE TABLE wordy (id int);
+	EXECUTE format('CREATE TRIGGER "~lockfence_row" BEFORE INSERT OR UPDATE OR DELETE ON wordy FOR EACH ROW'
+		' EXECUTE FUNCTION lockfence.guard_row(%L)', 'resource=' || repeat('{id}', 2100));
+END
+$$;
+SET statement_timeout = '60s';
+SELECT lockfence.attach('lattice_0_0', 'lattice:{id}', 'fence');
+SELECT target, code FROM lockfence.verify() WHERE code = 'unfenced_parent' OR target = 'lattice_0_1'::regclass;
+SELECT problem FROM lockfence.verify() WHERE code = 'guard_altered' AND target = 'wordy'::regclass;
+SELECT lockfence._is_named('1111');
+SELECT lockfence.detach('lattice_0_0');
+RESET statement_timeout;
+
 DROP SCHEMA test_limits CASCADE;
