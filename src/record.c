@@ -437,7 +437,8 @@ follow_alter_table(const AlterTableStmt *statement)
 
 		if (!attaches && !lockfence_is_detach(command->subtype))
 			continue;
-		relid = RangeVarGetRelid(castNode(PartitionCmd, command->def)->name, NoLock, true);
+		relid = RangeVarGetRelid(castNode(PartitionCmd, command->def)->name,
+								 AccessShareLock, true);
 		if (OidIsValid(relid) && attaches)
 			follow_into(relid, false);
 		else if (OidIsValid(relid))
@@ -445,12 +446,12 @@ follow_alter_table(const AlterTableStmt *statement)
 	}
 }
 
-/* What CREATE TABLE has made, or has found. */
+/* What CREATE TABLE has made, or has found and not locked. */
 static void
 follow_create_table(const CreateStmt *statement)
 {
 	Oid			relid = statement->partbound != NULL ?
-		RangeVarGetRelid(statement->relation, NoLock, true) : InvalidOid;
+		RangeVarGetRelid(statement->relation, AccessShareLock, true) : InvalidOid;
 
 	if (OidIsValid(relid))
 		follow_into(relid, true);
