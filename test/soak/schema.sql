@@ -150,6 +150,8 @@ BEGIN
 			IF target = 'soak.part' THEN
 				ALTER TABLE soak.part DETACH PARTITION soak.part_1;
 				ALTER TABLE soak.part ATTACH PARTITION soak.part_1 FOR VALUES FROM (1) TO (4);
+				-- in the same transaction, so that no writer finds it off the record
+				PERFORM lockfence.reconcile('soak.part_1');
 				CREATE TABLE soak.part_4 PARTITION OF soak.part FOR VALUES FROM (11) TO (20);
 				FOR remedy IN SELECT v.remedy FROM lockfence.verify(target) v WHERE v.severity = 'error' AND v.remedy IS NOT NULL LOOP
 					EXECUTE remedy;
