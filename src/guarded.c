@@ -185,9 +185,9 @@ run_statement(const Statement *statement)
 }
 
 /* The caller must have the right to do that with these columns, as the executor asks for it. */
-static void
-require_column_privileges(Relation rel, AclMode mode, int ncolumns,
-						  const GivenColumn *columns)
+void
+lockfence_require_column_privileges(Relation rel, AclMode mode, int ncolumns,
+									const GivenColumn *columns)
 {
 	Oid			relid = RelationGetRelid(rel);
 	bool		may = pg_class_aclcheck(relid, GetUserId(), mode) == ACLCHECK_OK;
@@ -196,7 +196,7 @@ require_column_privileges(Relation rel, AclMode mode, int ncolumns,
 	{
 		if (pg_attribute_aclcheck(relid, columns[i].attno, GetUserId(), mode) != ACLCHECK_OK)
 			aclcheck_error(ACLCHECK_NO_PRIV, get_relkind_objtype(rel->rd_rel->relkind),
-						   RelationGetRelationName(rel));
+						   lockfence_visible(RelationGetRelationName(rel)));
 	}
 }
 
@@ -204,8 +204,8 @@ require_column_privileges(Relation rel, AclMode mode, int ncolumns,
 static void
 require_privileges(const GuardedCall *call)
 {
-	require_column_privileges(call->rel, ACL_SELECT, call->nkeys, call->keys);
-	require_column_privileges(call->rel, call->mode, call->nchanges, call->changes);
+	lockfence_require_column_privileges(call->rel, ACL_SELECT, call->nkeys, call->keys);
+	lockfence_require_column_privileges(call->rel, call->mode, call->nchanges, call->changes);
 }
 
 /* The resource, if the key names it whole; NULL if only the row can tell. */
@@ -293,7 +293,8 @@ lockfence_require_any_privilege(Oid relid, AclMode mode)
 	if (name != NULL && pg_class_aclcheck(relid, GetUserId(), mode) != ACLCHECK_OK &&
 		(mode == ACL_DELETE ||
 		 pg_attribute_aclcheck_all(relid, GetUserId(), mode, ACLMASK_ANY) != ACLCHECK_OK))
-		aclcheck_error(ACLCHECK_NO_PRIV, get_relkind_objtype(get_rel_relkind(relid)), name);
+		aclcheck_error(ACLCHECK_NO_PRIV, get_relkind_objtype(get_rel_relkind(relid)),
+					   lockfence_visible(name));
 }
 
 /* Open the target, which must be fenced. */

@@ -509,6 +509,8 @@ extern void lockfence_come_back(FormerSelf self);
 /* guarded.c */
 extern void lockfence_guarded_init(void);
 extern void lockfence_require_any_privilege(Oid relid, AclMode mode);
+extern void lockfence_require_column_privileges(Relation rel, AclMode mode, int ncolumns,
+												const GivenColumn *columns);
 
 /* ddl.c */
 extern void lockfence_ddl_at_xact(XactEvent event);

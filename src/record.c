@@ -284,7 +284,8 @@ open_owned(FunctionCallInfo fcinfo)
 	Relation	rel = lockfence_open_table(PG_GETARG_OID(0), AccessShareLock);
 
 	if (!lockfence_owns_relation(RelationGetRelid(rel), GetUserId()))
-		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_TABLE, RelationGetRelationName(rel));
+		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_TABLE,
+					   lockfence_visible(RelationGetRelationName(rel)));
 	return rel;
 }
 

@@ -402,26 +402,15 @@ lockfence_set_row_mark(PG_FUNCTION_ARGS)
 													  values, isnull)));
 }
 
-/* May the caller read a column? */
-static bool
-may_select(Relation rel, AttrNumber attno)
-{
-	return pg_attribute_aclcheck(RelationGetRelid(rel), attno, GetUserId(),
-								 ACL_SELECT) == ACLCHECK_OK;
-}
-
 /* The caller must be able to learn by a SELECT what it asks for. */
 static void
 require_select(const RowCall *call)
 {
 	Relation	rel = call->target;
-	bool		may = may_select(rel, call->fence->token_attno);
+	GivenColumn token = {.attno = call->fence->token_attno};
 
-	for (int i = 0; i < call->nkeys; i++)
-		may = may && may_select(rel, call->keys[i].attno);
-	if (!may && pg_class_aclcheck(RelationGetRelid(rel), GetUserId(), ACL_SELECT) != ACLCHECK_OK)
-		aclcheck_error(ACLCHECK_NO_PRIV, get_relkind_objtype(rel->rd_rel->relkind),
-					   RelationGetRelationName(rel));
+	lockfence_require_column_privileges(rel, ACL_SELECT, 1, &token);
+	lockfence_require_column_privileges(rel, ACL_SELECT, call->nkeys, call->keys);
 	if (check_enable_rls(RelationGetRelid(rel), InvalidOid, true) == RLS_ENABLED)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
