@@ -11,11 +11,22 @@
 #include "access/table.h"
 #include "commands/trigger.h"
 #include "executor/spi.h"
-#include "lockfence.h"
 #include "miscadmin.h"
 #include "replication/logicalworker.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
+
+#include "args.h"
+#include "check.h"
+#include "contend.h"
+#include "durable.h"
+#include "fence.h"
+#include "holder.h"
+#include "lockfence.h"
+#include "mark.h"
+#include "refuse.h"
+#include "resource.h"
+#include "trigarg.h"
 
 PG_FUNCTION_INFO_V1(lockfence_reset_mark);
 PG_FUNCTION_INFO_V1(lockfence_fold_mark);

@@ -20,7 +20,6 @@
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "funcapi.h"
-#include "lockfence.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/array.h"
@@ -28,6 +27,10 @@
 #include "utils/fmgrprotos.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
+
+#include "asowner.h"
+#include "trigarg.h"
+#include "visible.h"
 
 PG_FUNCTION_INFO_V1(lockfence_as_owner);
 PG_FUNCTION_INFO_V1(lockfence_guarded_as_owner);

@@ -27,9 +27,14 @@
 
 #include "access/xlog.h"
 #include "port/atomics.h"
+#include "storage/lock.h"
 #include "storage/spin.h"
 
+#include "cache.h"
 #include "lockfence.h"
+#include "resource.h"
+#include "shmem.h"
+#include "witness.h"
 
 #define SET_SIZE		4
 #define MAX_CACHED_LEN	88

@@ -22,13 +22,23 @@
 #include "access/twophase.h"
 #include "access/xact.h"
 #include "catalog/pg_type.h"
+#include "datatype/timestamp.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
 
+#include "check.h"
 #include "compat.h"
+#include "contend.h"
+#include "hold.h"
 #include "lockfence.h"
+#include "mark.h"
+#include "preempt.h"
+#include "readable.h"
+#include "resource.h"
+#include "settings.h"
+#include "visible.h"
 
 /* Conflicts with itself and with the mode of holders. */
 #define ADVANCE_MODE ShareUpdateExclusiveLock

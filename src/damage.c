@@ -9,9 +9,13 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
-#include "lockfence.h"
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
+
+#include "damage.h"
+#include "lockfence.h"
+#include "mark.h"
+#include "visible.h"
 
 /* The error for a mark that cannot be read. */
 void

@@ -27,10 +27,15 @@
 #include "catalog/namespace.h"
 #include "commands/event_trigger.h"
 #include "commands/extension.h"
-#include "lockfence.h"
+#include "fmgr.h"
 #include "nodes/parsenodes.h"
 #include "nodes/pg_list.h"
 #include "utils/memutils.h"
+
+#include "ddl.h"
+#include "hold.h"
+#include "intact.h"
+#include "lockfence.h"
 
 PG_FUNCTION_INFO_V1(lockfence_guard_ddl);
 

@@ -10,8 +10,9 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+
 #include "compat.h"
-#include "lockfence.h"
+#include "durable.h"
 
 static bool must_be_durable = false;
 static bool is_raised = false;

@@ -15,12 +15,19 @@
 
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
+#include "storage/lock.h"
 #include "storage/proc.h"
 #include "storage/procarray.h"
 #include "storage/spin.h"
 
+#include "check.h"
 #include "compat.h"
+#include "ended.h"
+#include "holder.h"
 #include "lockfence.h"
+#include "shmem.h"
+#include "token.h"
+#include "visible.h"
 
 /* Longest text kept of a resource name. */
 #define KEPT_RESOURCE_LEN 128

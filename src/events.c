@@ -28,9 +28,20 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "lockfence.h"
 #include "utils/inval.h"
 #include "utils/syscache.h"
+
+#include "ddl.h"
+#include "durable.h"
+#include "events.h"
+#include "hold.h"
+#include "holder.h"
+#include "relation.h"
+#include "state.h"
+#include "timeline.h"
+#include "trigarg.h"
+#include "validator.h"
+#include "witness.h"
 
 /* Of which catalogs' entries the rooms want to know; see at_syscache. */
 static const int watched_caches[] = {DATABASEOID, NAMESPACEOID, PROCOID, TYPEOID};

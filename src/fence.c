@@ -38,11 +38,32 @@
  */
 #include "postgres.h"
 
-#include "lockfence.h"
 #include "miscadmin.h"
 #include "storage/lock.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
+
+#include "args.h"
+#include "cache.h"
+#include "check.h"
+#include "contend.h"
+#include "durable.h"
+#include "fence.h"
+#include "hold.h"
+#include "holder.h"
+#include "lockfence.h"
+#include "mark.h"
+#include "names.h"
+#include "record.h"
+#include "refuse.h"
+#include "resource.h"
+#include "settings.h"
+#include "shown.h"
+#include "state.h"
+#include "stats.h"
+#include "timeline.h"
+#include "token.h"
+#include "validator.h"
 
 PG_FUNCTION_INFO_V1(lockfence_present);
 PG_FUNCTION_INFO_V1(lockfence_is_current);

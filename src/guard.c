@@ -17,11 +17,27 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "commands/trigger.h"
-#include "lockfence.h"
 #include "miscadmin.h"
 #include "replication/logicalworker.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+
+#include "check.h"
+#include "fence.h"
+#include "holder.h"
+#include "lockfence.h"
+#include "move.h"
+#include "record.h"
+#include "refuse.h"
+#include "rowmark.h"
+#include "settings.h"
+#include "shown.h"
+#include "stats.h"
+#include "streak.h"
+#include "template.h"
+#include "timeline.h"
+#include "trigarg.h"
+#include "visible.h"
 
 PG_FUNCTION_INFO_V1(lockfence_guard_row);
 PG_FUNCTION_INFO_V1(lockfence_guard_statement);

@@ -28,8 +28,18 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
+#include "args.h"
+#include "check.h"
 #include "compat.h"
+#include "fence.h"
+#include "guarded.h"
+#include "holder.h"
+#include "jsonvalue.h"
 #include "lockfence.h"
+#include "shown.h"
+#include "template.h"
+#include "trigarg.h"
+#include "visible.h"
 
 /* Plans beyond this number are made anew for every call. */
 #define MAX_PLANS 256

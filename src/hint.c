@@ -11,9 +11,11 @@
  */
 #include "postgres.h"
 
-#include "lockfence.h"
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
+
+#include "hint.h"
+#include "resource.h"
 
 /* A hint is in one of four places beside each other; 4096 take 96 kB. */
 #define NHINTS 4096

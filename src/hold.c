@@ -38,14 +38,17 @@
 #include "access/twophase.h"
 #include "access/xact.h"
 #include "catalog/pg_type.h"
-#include "common/hashfn.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
 #include "utils/array.h"
 #include "utils/resowner.h"
 
+#include "args.h"
 #include "compat.h"
-#include "lockfence.h"
+#include "hold.h"
+#include "resource.h"
+#include "shmem.h"
+#include "visible.h"
 
 PG_FUNCTION_INFO_V1(lockfence_light_holders);
 
@@ -97,16 +100,6 @@ static bool last_was_light;		/* the way in which the last hold was taken */
 static pg_atomic_uint32 *claim = NULL;	/* by this backend */
 
 /* ---------------------------------------------------------------- resources */
-
-/* What a resource is looked up by, wherever that is. */
-void
-lockfence_set_resource_key(ResourceKey *key, const char *resource)
-{
-	key->name = resource;
-	key->length = strlen(resource);
-	key->hash = hash_bytes_extended((const unsigned char *) resource,
-									key->length, MyDatabaseId);
-}
 
 /* The tag of the resource's lock. */
 LOCKTAG

@@ -19,12 +19,20 @@
 #include "commands/trigger.h"
 #include "common/hashfn.h"
 #include "funcapi.h"
-#include "lockfence.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/memutils.h"
 #include "utils/tuplestore.h"
+
+#include "args.h"
+#include "holder.h"
+#include "lockfence.h"
+#include "move.h"
+#include "readable.h"
+#include "refuse.h"
+#include "rows.h"
+#include "trigarg.h"
 
 typedef struct MemoEntry
 {

@@ -29,7 +29,6 @@
 #include "catalog/pg_type.h"
 #include "commands/defrem.h"
 #include "commands/trigger.h"
-#include "lockfence.h"
 #include "nodes/execnodes.h"
 #include "nodes/pg_list.h"
 #include "utils/builtins.h"
@@ -37,6 +36,11 @@
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 #include "utils/tuplestore.h"
+
+#include "intact.h"
+#include "lockfence.h"
+#include "relation.h"
+#include "rows.h"
 
 PG_FUNCTION_INFO_V1(lockfence_foreign_things);
 

@@ -11,7 +11,6 @@
 #include "catalog/pg_type.h"
 #include "funcapi.h"
 #include "lib/stringinfo.h"
-#include "lockfence.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
@@ -20,6 +19,11 @@
 #include "utils/syscache.h"
 #include "utils/tuplestore.h"
 #include "utils/typcache.h"
+
+#include "jsonvalue.h"
+#include "rows.h"
+#include "trigarg.h"
+#include "visible.h"
 
 PG_FUNCTION_INFO_V1(lockfence_given_texts);
 

@@ -14,8 +14,9 @@
 #include "access/genam.h"
 #include "access/relscan.h"
 #include "access/tableam.h"
-#include "lockfence.h"
 #include "utils/snapmgr.h"
+
+#include "latest.h"
 
 /* Begin to read an open table, by an index or (InvalidOid) as a whole. */
 void

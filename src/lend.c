@@ -5,7 +5,8 @@
 #include "postgres.h"
 
 #include "lend.h"
-#include "lockfence.h"
+#include "shmem.h"
+#include "validator.h"
 
 extern PGDLLEXPORT const LockfenceLoan *lockfence_lend(void);
 

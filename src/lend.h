@@ -42,6 +42,9 @@ typedef struct LockfenceLoan
 	const char *(*visible) (const char *text);	/* what others named, in messages */
 } LockfenceLoan;
 
+extern Size lockfence_breaker_size(void);
+extern void lockfence_breaker_init_memory(void *memory);
+
 /* Its name is looked for in the core's library. */
 #define LOCKFENCE_LEND_SYMBOL "lockfence_lend"
 typedef const LockfenceLoan *(*LockfenceLend) (void);

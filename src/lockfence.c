@@ -4,56 +4,28 @@
  */
 #include "postgres.h"
 
-#include <limits.h>
-
-#include "compat.h"
-#include "lockfence.h"
+#include "fmgr.h"
 #include "utils/guc.h"
+
+#include "cache.h"
+#include "compat.h"
+#include "events.h"
+#include "guarded.h"
+#include "refusals.h"
+#include "settings.h"
+#include "shmem.h"
+#include "stats.h"
+#include "timeline.h"
+#include "validator.h"
 
 PG_MODULE_MAGIC;
 
 void		_PG_init(void);
 
-bool		lockfence_bypass = false;
-bool		lockfence_preempt = false;
-int			lockfence_max_resource_locks = 64;
-
-static const struct config_enum_entry unknown_resource_options[] = {
-	{"ignore", LOCKFENCE_UNKNOWN_IGNORE, false},
-	{"notice", LOCKFENCE_UNKNOWN_NOTICE, false},
-	{"warning", LOCKFENCE_UNKNOWN_WARNING, false},
-	{NULL, 0, false}
-};
-
-static void
-define_settings(void)
-{
-	DefineCustomBoolVariable("lockfence.bypass",
-							 "Lets writes to fenced tables pass without a token.",
-							 "For maintenance that rewrites rows. Logged once a transaction and table.",
-							 &lockfence_bypass, false, PGC_SUSET, 0,
-							 NULL, NULL, NULL);
-	DefineCustomBoolVariable("lockfence.preempt",
-							 "Ends transactions that hold a resource by an outdated token.",
-							 "An advance then cancels or terminates them instead of waiting for their end.",
-							 &lockfence_preempt, false, PGC_SUSET, 0,
-							 NULL, NULL, NULL);
-	DefineCustomIntVariable("lockfence.max_resource_locks",
-							"Sets how many resources a transaction holds in shared memory.",
-							"Past that number it locks the marks' tuples instead, which fills no lock table.",
-							&lockfence_max_resource_locks, 64, 0, INT_MAX,
-							PGC_USERSET, 0, NULL, NULL, NULL);
-	DefineCustomEnumVariable("lockfence.unknown_resource",
-							 "Sets what is told about a resource name that no fence can make.",
-							 "When a token is first presented for it, or an administrator sets its mark.",
-							 &lockfence_unknown_resource, LOCKFENCE_UNKNOWN_NOTICE,
-							 unknown_resource_options, PGC_USERSET, 0, NULL, NULL, NULL);
-}
-
 void
 _PG_init(void)
 {
-	define_settings();
+	lockfence_settings_init();
 	lockfence_events_init();
 	lockfence_timeline_init();
 	lockfence_validator_init();

@@ -44,8 +44,16 @@
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
+#include "cache.h"
 #include "compat.h"
+#include "damage.h"
+#include "hint.h"
+#include "intact.h"
+#include "latest.h"
 #include "lockfence.h"
+#include "mark.h"
+#include "relation.h"
+#include "resource.h"
 
 /* columns of lockfence.mark */
 #define MARK_ATTNO_TOKEN		1

@@ -21,9 +21,11 @@
 #include "access/xact.h"
 #include "catalog/partition.h"
 #include "commands/trigger.h"
-#include "lockfence.h"
+#include "nodes/pg_list.h"
 #include "utils/fmgrprotos.h"
 #include "utils/memutils.h"
+
+#include "move.h"
 
 /* The row whose UPDATE a guard decided last, at one depth of triggers. */
 typedef struct LastRow

@@ -28,10 +28,15 @@
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/rel.h"
 #include "utils/syscache.h"
 
+#include "args.h"
 #include "compat.h"
 #include "lockfence.h"
+#include "names.h"
+#include "settings.h"
+#include "visible.h"
 
 /* What the guard of a table declares. */
 typedef struct Declared
@@ -50,7 +55,6 @@ typedef enum NameKind
 PG_FUNCTION_INFO_V1(lockfence_check_name);
 PG_FUNCTION_INFO_V1(lockfence_is_named);
 
-int			lockfence_unknown_resource = LOCKFENCE_UNKNOWN_NOTICE;
 
 static MemoryContext declared_context = NULL;
 static List *declared = NIL;

@@ -11,6 +11,7 @@
 #include "postgres.h"
 
 #include "catalog/pg_authid.h"
+#include "fmgr.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/proc.h"
@@ -19,8 +20,14 @@
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 
+#include "check.h"
 #include "compat.h"
-#include "lockfence.h"
+#include "ended.h"
+#include "preempt.h"
+#include "readable.h"
+#include "stats.h"
+#include "token.h"
+#include "visible.h"
 
 /*
  * The role whose rights decide on whom the check may end: an administrator's

@@ -12,11 +12,16 @@
 #include "postgres.h"
 
 #include "catalog/partition.h"
-#include "lockfence.h"
 #include "miscadmin.h"
+#include "nodes/pg_list.h"
 #include "utils/acl.h"
 #include "utils/lsyscache.h"
 #include "utils/rls.h"
+
+#include "check.h"
+#include "readable.h"
+#include "trigarg.h"
+#include "visible.h"
 
 /* May the caller read a column, which a partition may number otherwise? */
 static bool

@@ -43,6 +43,7 @@
 #include "catalog/pg_type.h"
 #include "commands/event_trigger.h"
 #include "commands/trigger.h"
+#include "lib/stringinfo.h"
 #include "libpq/pqformat.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
@@ -59,8 +60,15 @@
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
+#include "check.h"
 #include "compat.h"
+#include "intact.h"
 #include "lockfence.h"
+#include "record.h"
+#include "refuse.h"
+#include "relation.h"
+#include "trigarg.h"
+#include "visible.h"
 
 /* columns of lockfence.fenced */
 #define FENCED_ATTNO_TARGET		1

@@ -15,10 +15,12 @@
 
 #include <limits.h>
 
+#include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "nodes/execnodes.h"
 #include "port/atomics.h"
+#include "storage/lock.h"
 #include "storage/spin.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
@@ -27,8 +29,15 @@
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
+#include "check.h"
 #include "compat.h"
+#include "ended.h"
 #include "lockfence.h"
+#include "refusals.h"
+#include "rows.h"
+#include "shmem.h"
+#include "stats.h"
+#include "visible.h"
 
 /* Longest text kept of a resource name, and of a client's address. */
 #define KEPT_RESOURCE_LEN	256

@@ -10,11 +10,20 @@
 #include "access/genam.h"
 #include "catalog/index.h"
 #include "executor/executor.h"
-#include "lockfence.h"
 #include "nodes/execnodes.h"
+#include "nodes/pg_list.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/relcache.h"
+
+#include "check.h"
+#include "lockfence.h"
+#include "readable.h"
+#include "refusals.h"
+#include "refuse.h"
+#include "stats.h"
+#include "token.h"
+#include "visible.h"
 
 /*
  * A row as a resource: its table and, as far as the caller may see it, its

@@ -15,10 +15,13 @@
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
-#include "compat.h"
-#include "lockfence.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
+
+#include "compat.h"
+#include "intact.h"
+#include "lockfence.h"
+#include "relation.h"
 
 static Oid	mark_relid = InvalidOid;	/* InvalidOid: look all of them up */
 static Oid	mark_index = InvalidOid;

@@ -5,9 +5,10 @@
 #include "postgres.h"
 
 #include "funcapi.h"
-#include "lockfence.h"
 #include "miscadmin.h"
 #include "utils/tuplestore.h"
+
+#include "rows.h"
 
 /* Prepare to return a set of rows at once. */
 void

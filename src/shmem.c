@@ -21,13 +21,20 @@
  */
 #include "postgres.h"
 
+#include "fmgr.h"
 #include "miscadmin.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
 
+#include "cache.h"
 #include "compat.h"
-#include "lockfence.h"
+#include "ended.h"
+#include "hold.h"
+#include "lend.h"
+#include "refusals.h"
+#include "shmem.h"
+#include "stats.h"
 
 PG_FUNCTION_INFO_V1(lockfence_needs_restart);
 

@@ -30,15 +30,23 @@
 #include "catalog/indexing.h"
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
-#include "compat.h"
 #include "executor/tuptable.h"
-#include "lockfence.h"
 #include "storage/lmgr.h"
 #include "storage/sinval.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/inval.h"
 #include "utils/snapmgr.h"
+
+#include "compat.h"
+#include "durable.h"
+#include "intact.h"
+#include "latest.h"
+#include "lockfence.h"
+#include "relation.h"
+#include "state.h"
+#include "timeline.h"
+#include "trigarg.h"
 
 /* columns of lockfence.state */
 #define STATE_ATTNO_NAME	1

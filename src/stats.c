@@ -20,12 +20,16 @@
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
+#include "storage/lock.h"
 #include "storage/spin.h"
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
 #include "compat.h"
-#include "lockfence.h"
+#include "refusals.h"
+#include "rows.h"
+#include "shmem.h"
+#include "stats.h"
 
 /* Slots that one table may be found in. */
 #define SET_SIZE 8

@@ -28,6 +28,7 @@
 #include "catalog/pg_type.h"
 #include "executor/executor.h"
 #include "funcapi.h"
+#include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "utils/acl.h"
@@ -40,6 +41,12 @@
 
 #include "compat.h"
 #include "lockfence.h"
+#include "mark.h"
+#include "rows.h"
+#include "state.h"
+#include "template.h"
+#include "trigarg.h"
+#include "visible.h"
 
 /* No type prints a value of more bytes in less than the 1,024 that a name may have. */
 #define MAX_VALUE_SIZE (64 * 1024)

@@ -13,12 +13,18 @@
 #include "access/table.h"
 #include "catalog/pg_type.h"
 #include "executor/tuptable.h"
-#include "lockfence.h"
+#include "lib/stringinfo.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
+
+#include "lockfence.h"
+#include "readable.h"
+#include "template.h"
+#include "trigarg.h"
+#include "visible.h"
 
 PG_FUNCTION_INFO_V1(lockfence_template_columns);
 PG_FUNCTION_INFO_V1(lockfence_resource_of);

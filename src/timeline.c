@@ -33,14 +33,21 @@
 #include "miscadmin.h"
 #include "replication/walreceiver.h"
 #include "storage/fd.h"
+#include "storage/lock.h"
 #include "storage/spin.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/pg_lsn.h"
 #include "utils/snapmgr.h"
 
+#include "check.h"
 #include "compat.h"
-#include "lockfence.h"
+#include "refuse.h"
+#include "relation.h"
+#include "shmem.h"
+#include "state.h"
+#include "timeline.h"
+#include "visible.h"
 
 /* What PostgreSQL writes into the history when it ends recovery unasked. */
 #define NO_TARGET "no recovery target specified"

@@ -25,7 +25,6 @@
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
 #include "funcapi.h"
-#include "lockfence.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
@@ -33,6 +32,13 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
+
+#include "check.h"
+#include "lockfence.h"
+#include "record.h"
+#include "template.h"
+#include "trigarg.h"
+#include "visible.h"
 
 typedef struct CachedFence
 {

@@ -24,13 +24,23 @@
 #include "catalog/pg_authid.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
-#include "lockfence.h"
+#include "fmgr.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/resowner.h"
 #include "utils/syscache.h"
+
+#include "check.h"
+#include "holder.h"
+#include "lockfence.h"
+#include "readable.h"
+#include "refuse.h"
+#include "stats.h"
+#include "validator.h"
+#include "visible.h"
 
 /* setting */
 static char *default_validator;

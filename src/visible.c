@@ -14,11 +14,13 @@
  */
 #include "postgres.h"
 
+#include "fmgr.h"
+#include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
 #include "utils/builtins.h"
 
 #include "compat.h"
-#include "lockfence.h"
+#include "visible.h"
 
 PG_FUNCTION_INFO_V1(lockfence_visible_sql);
 PG_FUNCTION_INFO_V1(lockfence_identifier);

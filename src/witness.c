@@ -33,11 +33,13 @@
 #include "catalog/pg_proc.h"
 #include "catalog/pg_trigger.h"
 #include "commands/trigger.h"
-#include "lockfence.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/syscache.h"
+
+#include "relation.h"
+#include "witness.h"
 
 /* The symbol of the function that takes DML to mark.c (admin.c). */
 #define GUARD_SYMBOL "lockfence_guard_mark"

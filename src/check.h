@@ -1,0 +1,42 @@
+/*
+ * check.h
+ *		What is asked of the fence: may this write go on?
+ */
+#ifndef LOCKFENCE_CHECK_H
+#define LOCKFENCE_CHECK_H
+
+#include "executor/tuptable.h"
+#include "utils/rel.h"
+
+#include "lockfence.h"
+
+struct Fence;
+
+/* What to report of a write that is refused, and how. */
+typedef struct FencedWrite
+{
+	Relation	rel;			/* table written to; NULL: no table, present() */
+	const char *resource;		/* what the token was shown for; NULL: the row */
+	const struct Fence *named_by;	/* whose template a row's values filled in for
+									 * that; NULL: the caller gave the name */
+	TupleTableSlot *row;		/* ... on a row fence */
+	bool		advisory;		/* report instead of refusing */
+} FencedWrite;
+
+/* One question to the fence: may this write go on? */
+typedef struct FenceCheck
+{
+	FencedWrite write;
+	const struct Fence *fence;	/* NULL: present(), which is of no table */
+	FenceToken	token;			/* the one that counts */
+	FenceToken	stored;			/* in the row, if that is of the resource */
+	bool		own_row;		/* this transaction has written that row */
+	bool		needs_none;		/* a row that is nobody's yet */
+	bool		sets_columns;	/* the write could show a token in a column */
+	bool		single_use;		/* equal is stale too */
+	Oid			validator;		/* asked before an advance; InvalidOid: the
+								 * default one, if there is one */
+	bool		by_administrator;	/* by a function that runs as its owner */
+} FenceCheck;
+
+#endif							/* LOCKFENCE_CHECK_H */

@@ -1,0 +1,34 @@
+/*
+ * refusals.h
+ *		The ring of the last refusals, and the log.
+ */
+#ifndef LOCKFENCE_REFUSALS_H
+#define LOCKFENCE_REFUSALS_H
+
+#include "check.h"
+#include "stats.h"
+
+typedef struct Refusal
+{
+	LockfenceCounter counter;	/* which refusal */
+	int			sqlstate;
+	const char *resource;
+	FenceToken	token;			/* presented; 0: none */
+	FenceToken	mark;			/* what it was compared with; 0: nothing */
+} Refusal;
+
+typedef struct RefusalTotals
+{
+	int64		room;			/* how many are kept */
+	int64		recorded;
+	int64		overwritten;
+} RefusalTotals;
+
+extern void lockfence_refusals_init(void);
+extern Size lockfence_refusals_size(void);
+extern void lockfence_refusals_init_memory(void *memory);
+extern void lockfence_record_refusal(const FencedWrite *write, const Refusal *refusal);
+extern RefusalTotals lockfence_refusal_totals(void);
+extern void lockfence_forget_refusals(void);
+
+#endif							/* LOCKFENCE_REFUSALS_H */

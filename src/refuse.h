@@ -1,0 +1,34 @@
+/*
+ * refuse.h
+ *		One function a refusal; each returns only on an advisory fence.
+ */
+#ifndef LOCKFENCE_REFUSE_H
+#define LOCKFENCE_REFUSE_H
+
+#include "check.h"
+
+extern char *lockfence_row_name(Relation rel, TupleTableSlot *row);
+extern void lockfence_refuse_stale(const FencedWrite *write, FenceToken token,
+								   FenceToken mark, const char *mark_name);
+extern void lockfence_refuse_repeated(const FencedWrite *write, FenceToken token);
+extern void lockfence_refuse_old_epoch(const FencedWrite *write,
+									   FenceToken token, int epoch);
+extern void lockfence_refuse_missing(const FencedWrite *write, const char *hint);
+extern void lockfence_refuse_invalid(const FencedWrite *write, bool isnull,
+									 FenceToken token);
+extern void lockfence_refuse_unknown_epoch(const FencedWrite *write,
+										   FenceToken token, int epoch);
+extern void lockfence_refuse_sealed(const FencedWrite *write, const char *detail);
+extern void lockfence_refuse_unrecorded(const FencedWrite *write, Oid target,
+											bool has_tokens);
+extern void lockfence_refuse_conflicting(const FencedWrite *write,
+										 FenceToken token, const char *token_source,
+										 FenceToken other, const char *other_source);
+extern void lockfence_refuse_unvalidated(const FencedWrite *write,
+										 FenceToken token, Oid validator);
+extern void lockfence_refuse_unvouched(const FencedWrite *write, FenceToken token);
+extern void lockfence_refuse_unavailable(const FencedWrite *write, FenceToken token,
+										 const ErrorData *error);
+extern void lockfence_refuse_truncate(const FencedWrite *write);
+
+#endif							/* LOCKFENCE_REFUSE_H */

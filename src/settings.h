@@ -1,0 +1,22 @@
+/*
+ * settings.h
+ *		Settings that more than one room reads.
+ */
+#ifndef LOCKFENCE_SETTINGS_H
+#define LOCKFENCE_SETTINGS_H
+
+typedef enum LockfenceUnknown
+{
+	LOCKFENCE_UNKNOWN_IGNORE,
+	LOCKFENCE_UNKNOWN_NOTICE,
+	LOCKFENCE_UNKNOWN_WARNING
+} LockfenceUnknown;
+
+extern bool lockfence_bypass;
+extern bool lockfence_preempt;
+extern int	lockfence_max_resource_locks;
+extern int	lockfence_unknown_resource;
+
+extern void lockfence_settings_init(void);
+
+#endif							/* LOCKFENCE_SETTINGS_H */
