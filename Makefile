@@ -18,7 +18,7 @@ DATA_built = lockfence--$(EXTVERSION).sql $(patsubst $(HERE)sql/%.in,%.sql,$(wil
 EXTRA_CLEAN = output_regress
 OBJS = $(patsubst %,src/%.o, \
 	survey asowner latest \
-	lockfence settings events token args tokenfuncs resource state timeline relation intact mark witness damage hint durable holder move streak fence hold contend preempt \
+	lockfence settings events token args tokenfuncs resource state timeline relation intact mark witness damage hint durable xact move streak fence reslock lockwait preempt \
 	visible readable shown guard rowmark names retype trigarg template record guarded jsonvalue ddl refuse admin rows stats refusals shmem cache \
 	validator lend \
 	ended) $(MORE_OBJS)

@@ -18,15 +18,15 @@
 
 #include "args.h"
 #include "check.h"
-#include "contend.h"
 #include "durable.h"
 #include "fence.h"
-#include "holder.h"
 #include "lockfence.h"
+#include "lockwait.h"
 #include "mark.h"
 #include "refuse.h"
 #include "resource.h"
 #include "trigarg.h"
+#include "xact.h"
 
 PG_FUNCTION_INFO_V1(lockfence_reset_mark);
 PG_FUNCTION_INFO_V1(lockfence_fold_mark);

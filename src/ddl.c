@@ -33,9 +33,9 @@
 #include "utils/memutils.h"
 
 #include "ddl.h"
-#include "hold.h"
 #include "intact.h"
 #include "lockfence.h"
+#include "reslock.h"
 
 PG_FUNCTION_INFO_V1(lockfence_guard_ddl);
 

@@ -23,11 +23,11 @@
 #include "check.h"
 #include "compat.h"
 #include "ended.h"
-#include "holder.h"
 #include "lockfence.h"
 #include "shmem.h"
 #include "token.h"
 #include "visible.h"
+#include "xact.h"
 
 /* Longest text kept of a resource name. */
 #define KEPT_RESOURCE_LEN 128

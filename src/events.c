@@ -34,14 +34,14 @@
 #include "ddl.h"
 #include "durable.h"
 #include "events.h"
-#include "hold.h"
-#include "holder.h"
 #include "relation.h"
+#include "reslock.h"
 #include "state.h"
 #include "timeline.h"
 #include "trigarg.h"
 #include "validator.h"
 #include "witness.h"
+#include "xact.h"
 
 /* Of which catalogs' entries the rooms want to know; see at_syscache. */
 static const int watched_caches[] = {DATABASEOID, NAMESPACEOID, PROCOID, TYPEOID};
@@ -59,16 +59,16 @@ static void (*const syscache_rooms[]) (int cacheid) = {
 };
 
 static void (*const xact_rooms[]) (XactEvent event) = {
-	lockfence_hold_at_xact,
-	lockfence_holder_at_xact,
+	lockfence_reslock_at_xact,
+	lockfence_memo_at_xact,
 	lockfence_timeline_at_xact,
 	lockfence_durable_at_xact,
 	lockfence_ddl_at_xact
 };
 
 static void (*const subxact_rooms[]) (SubXactEvent event) = {
-	lockfence_hold_at_subxact,
-	lockfence_holder_at_subxact,
+	lockfence_reslock_at_subxact,
+	lockfence_memo_at_subxact,
 	lockfence_ddl_at_subxact
 };
 

@@ -46,16 +46,15 @@
 #include "args.h"
 #include "cache.h"
 #include "check.h"
-#include "contend.h"
 #include "durable.h"
 #include "fence.h"
-#include "hold.h"
-#include "holder.h"
 #include "lockfence.h"
+#include "lockwait.h"
 #include "mark.h"
 #include "names.h"
 #include "record.h"
 #include "refuse.h"
+#include "reslock.h"
 #include "resource.h"
 #include "settings.h"
 #include "shown.h"
@@ -64,6 +63,7 @@
 #include "timeline.h"
 #include "token.h"
 #include "validator.h"
+#include "xact.h"
 
 PG_FUNCTION_INFO_V1(lockfence_present);
 PG_FUNCTION_INFO_V1(lockfence_is_current);

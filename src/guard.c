@@ -24,7 +24,6 @@
 
 #include "check.h"
 #include "fence.h"
-#include "holder.h"
 #include "lockfence.h"
 #include "move.h"
 #include "record.h"
@@ -38,6 +37,7 @@
 #include "timeline.h"
 #include "trigarg.h"
 #include "visible.h"
+#include "xact.h"
 
 PG_FUNCTION_INFO_V1(lockfence_guard_row);
 PG_FUNCTION_INFO_V1(lockfence_guard_statement);

@@ -33,13 +33,13 @@
 #include "compat.h"
 #include "fence.h"
 #include "guarded.h"
-#include "holder.h"
 #include "jsonvalue.h"
 #include "lockfence.h"
 #include "shown.h"
 #include "template.h"
 #include "trigarg.h"
 #include "visible.h"
+#include "xact.h"
 
 /* Plans beyond this number are made anew for every call. */
 #define MAX_PLANS 256

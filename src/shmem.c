@@ -30,9 +30,9 @@
 #include "cache.h"
 #include "compat.h"
 #include "ended.h"
-#include "hold.h"
 #include "lend.h"
 #include "refusals.h"
+#include "reslock.h"
 #include "shmem.h"
 #include "stats.h"
 

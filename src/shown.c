@@ -11,13 +11,13 @@
 #include "commands/trigger.h"
 
 #include "check.h"
-#include "holder.h"
 #include "lockfence.h"
 #include "refuse.h"
 #include "shown.h"
 #include "stats.h"
 #include "trigarg.h"
 #include "visible.h"
+#include "xact.h"
 
 /*
  * The token where its column is the tuple's last, as attach() adds it: a value of

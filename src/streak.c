@@ -13,10 +13,10 @@
  */
 #include "postgres.h"
 
-#include "holder.h"
 #include "lockfence.h"
 #include "streak.h"
 #include "trigarg.h"
+#include "xact.h"
 
 static struct
 {

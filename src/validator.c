@@ -34,13 +34,13 @@
 #include "utils/syscache.h"
 
 #include "check.h"
-#include "holder.h"
 #include "lockfence.h"
 #include "readable.h"
 #include "refuse.h"
 #include "stats.h"
 #include "validator.h"
 #include "visible.h"
+#include "xact.h"
 
 /* setting */
 static char *default_validator;

@@ -1,5 +1,5 @@
 /*
- * holder.c
+ * xact.c
  *		What this transaction has presented: the ambient token, and the memo of
  *		tokens that were accepted, by resource.
  *
@@ -26,13 +26,13 @@
 #include "utils/tuplestore.h"
 
 #include "args.h"
-#include "holder.h"
 #include "lockfence.h"
 #include "move.h"
 #include "readable.h"
 #include "refuse.h"
 #include "rows.h"
 #include "trigarg.h"
+#include "xact.h"
 
 typedef struct MemoEntry
 {
@@ -209,7 +209,7 @@ reparent_level(int level)
 
 /* How the transaction goes. */
 void
-lockfence_holder_at_xact(XactEvent event)
+lockfence_memo_at_xact(XactEvent event)
 {
 	switch (event)
 	{
@@ -225,7 +225,7 @@ lockfence_holder_at_xact(XactEvent event)
 
 /* How a subtransaction goes. */
 void
-lockfence_holder_at_subxact(SubXactEvent event)
+lockfence_memo_at_subxact(SubXactEvent event)
 {
 	if (event == SUBXACT_EVENT_ABORT_SUB)
 		undo_level(GetCurrentTransactionNestLevel());
@@ -315,7 +315,7 @@ lockfence_reveal_name(const char *resource)
 	lockfence_remember_token(resource, named);
 }
 
-/* How many resources are held by a note or a lock (hold.c), not by the mark itself. */
+/* How many resources are held by a note or a lock (reslock.c), not by the mark itself. */
 int
 lockfence_held_locks(void)
 {

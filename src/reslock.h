@@ -1,9 +1,9 @@
 /*
- * hold.h
+ * reslock.h
  *		Who holds a resource.
  */
-#ifndef LOCKFENCE_HOLD_H
-#define LOCKFENCE_HOLD_H
+#ifndef LOCKFENCE_RESLOCK_H
+#define LOCKFENCE_RESLOCK_H
 
 #include "access/xact.h"
 #include "nodes/pg_list.h"
@@ -23,7 +23,7 @@ extern void lockfence_wait_for_all_holders(void);
 extern List *lockfence_holder_pids(const ResourceKey *resource);
 extern Size lockfence_holds_size(void);
 extern void lockfence_holds_init_memory(void *memory);
-extern void lockfence_hold_at_xact(XactEvent event);
-extern void lockfence_hold_at_subxact(SubXactEvent event);
+extern void lockfence_reslock_at_xact(XactEvent event);
+extern void lockfence_reslock_at_subxact(SubXactEvent event);
 
-#endif							/* LOCKFENCE_HOLD_H */
+#endif							/* LOCKFENCE_RESLOCK_H */

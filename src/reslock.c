@@ -1,5 +1,5 @@
 /*
- * hold.c
+ * reslock.c
  *		Who holds a resource: the shared half of its lock.
  *
  * A transaction that was accepted at the mark holds its resource to its end.
@@ -45,14 +45,14 @@
 
 #include "args.h"
 #include "compat.h"
-#include "hold.h"
+#include "reslock.h"
 #include "resource.h"
 #include "shmem.h"
 #include "visible.h"
 
 PG_FUNCTION_INFO_V1(lockfence_light_holders);
 
-/* Conflicts with the mode of an advance (contend.c) and not with itself ... */
+/* Conflicts with the mode of an advance (lockwait.c) and not with itself ... */
 #define HOLD_MODE			ShareLock
 /* ... and this one with HOLD_MODE alone, to ask who holds. */
 #define FIND_HOLDERS_MODE	RowExclusiveLock
@@ -500,7 +500,7 @@ let_go_of_all(void)
 
 /* How the transaction goes. */
 void
-lockfence_hold_at_xact(XactEvent event)
+lockfence_reslock_at_xact(XactEvent event)
 {
 	if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT)
 		let_go_of_all();
@@ -508,7 +508,7 @@ lockfence_hold_at_xact(XactEvent event)
 
 /* An error that a savepoint catches may have ended a claimer's wait. */
 void
-lockfence_hold_at_subxact(SubXactEvent event)
+lockfence_reslock_at_subxact(SubXactEvent event)
 {
 	if (event == SUBXACT_EVENT_ABORT_SUB)
 		lockfence_unclaim();

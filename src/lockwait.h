@@ -1,9 +1,9 @@
 /*
- * contend.h
+ * lockwait.h
  *		The exclusive lock, and waiting for those in the way of an advance.
  */
-#ifndef LOCKFENCE_CONTEND_H
-#define LOCKFENCE_CONTEND_H
+#ifndef LOCKFENCE_LOCKWAIT_H
+#define LOCKFENCE_LOCKWAIT_H
 
 #include "check.h"
 #include "mark.h"
@@ -18,4 +18,4 @@ extern void lockfence_wait_for_change(TransactionId xid, FenceToken pending,
 									  const FenceCheck *check);
 extern void lockfence_wait_for_end(TransactionId xid, const ResourceKey *resource);
 
-#endif							/* LOCKFENCE_CONTEND_H */
+#endif							/* LOCKFENCE_LOCKWAIT_H */

@@ -1,12 +1,12 @@
 /*
- * contend.c
+ * lockwait.c
  *		The exclusive half of a resource's lock, and waiting for those who are in
  *		the way of an advance.
  *
  * A transaction that changes a mark has the resource's lock in ADVANCE_MODE,
  * only while it writes.  That keeps out other advances and those who hold the
  * resource by the lock; those who hold it lightly are kept out by a claim
- * (hold.c).
+ * (reslock.c).
  *
  * A transaction comes to hold only after it read a mark equal to its token, and
  * tokens of a mark go up.  So whoever holds a resource while its mark is known
@@ -30,12 +30,12 @@
 
 #include "check.h"
 #include "compat.h"
-#include "contend.h"
-#include "hold.h"
 #include "lockfence.h"
+#include "lockwait.h"
 #include "mark.h"
 #include "preempt.h"
 #include "readable.h"
+#include "reslock.h"
 #include "resource.h"
 #include "settings.h"
 #include "visible.h"

@@ -1,9 +1,9 @@
 /*
- * holder.h
+ * xact.h
  *		What this transaction has presented.
  */
-#ifndef LOCKFENCE_HOLDER_H
-#define LOCKFENCE_HOLDER_H
+#ifndef LOCKFENCE_XACT_H
+#define LOCKFENCE_XACT_H
 
 #include "access/xact.h"
 #include "nodes/pg_list.h"
@@ -16,7 +16,7 @@ typedef struct HeldToken
 {
 	FenceToken	token;			/* accepted; 0: nothing held */
 	bool		advanced;		/* above all that stood before */
-	bool		locked;			/* by a note or a lock (hold.c), not a tuple lock */
+	bool		locked;			/* by a note or a lock (reslock.c), not a tuple lock */
 	Oid			table;			/* whose row gave the name, which the caller need
 								 * not know; InvalidOid: the caller did */
 } HeldToken;
@@ -55,7 +55,7 @@ lockfence_call_token(Relation rel)
 	return likely(lockfence_current_call == NULL) ? NULL : lockfence_find_call(rel);
 }
 
-extern void lockfence_holder_at_xact(XactEvent event);
-extern void lockfence_holder_at_subxact(SubXactEvent event);
+extern void lockfence_memo_at_xact(XactEvent event);
+extern void lockfence_memo_at_subxact(SubXactEvent event);
 
-#endif							/* LOCKFENCE_HOLDER_H */
+#endif							/* LOCKFENCE_XACT_H */
