@@ -1,21 +1,23 @@
 # lockfence: a PGXS extension.  `make`, `make install`, `make installcheck`.
 # `scripts/test` runs every test without installing it; `make memcheck`, `make fuzz`, `make soak` and `make matrix` are the slower ones.
 # `make validate install-validate` builds lockfence_validate too, which takes libcurl and jansson.
-# lockfence_pgtap is SQL alone, and for tests.
-EXTENSION = lockfence lockfence_pgtap
+# lockfence_pgtap is SQL alone, and for tests; lockfence_lease is SQL, and has its C in the library of the core.
+EXTENSION = lockfence lockfence_pgtap lockfence_lease
 MODULE_big = lockfence
 
 HERE := $(dir $(lastword $(MAKEFILE_LIST)))
 
 # The control file is the one place that names the version.
-EXTVERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" $(HERE)lockfence.control)
+version_of = $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" $(HERE)$(1).control)
+EXTVERSION := $(call version_of,lockfence)
 
 # In sql/, NAME.in lists the parts that a script of the extension is joined from, and a name with "--" is a script
 # as it is.  That of lockfence_validate is src/validate/Makefile's, and is tested where it has been built.
 VALIDATE := $(wildcard $(CURDIR)/lockfence_validate.so)
 DATA = $(filter-out sql/lockfence_validate--%,$(patsubst $(HERE)%,%,$(wildcard $(HERE)sql/*--*.sql)))
-DATA_built = lockfence--$(EXTVERSION).sql $(patsubst $(HERE)sql/%.in,%.sql,$(wildcard $(HERE)sql/lockfence--*.in))
-EXTRA_CLEAN = output_regress
+LEASE = lockfence_lease--$(call version_of,lockfence_lease).sql
+DATA_built = lockfence--$(EXTVERSION).sql $(LEASE) $(patsubst $(HERE)sql/%.in,%.sql,$(wildcard $(HERE)sql/lockfence--*.in))
+EXTRA_CLEAN = output_regress output_lease
 OBJS = $(patsubst %,src/%.o, \
 	survey asowner latest \
 	lockfence settings events token args tokenfuncs resource state timeline relation intact mark witness damage hint durable xact move streak fence reslock lockwait preempt \
@@ -40,13 +42,24 @@ ISOLATION = $(sort $(basename $(notdir $(wildcard $(HERE)test/isolation/specs/*.
 ISOLATION_OPTS = --inputdir=$(srcdir)/test/isolation --load-extension=lockfence --encoding=UTF8 --no-locale
 endif
 
+# Those of lockfence_lease, which the others do without.
+LEASE_REGRESS = $(sort $(basename $(notdir $(wildcard $(HERE)test/lease/sql/*.sql))))
+LEASE_ISOLATION = $(if $(ISOLATION),$(sort $(basename $(notdir $(wildcard $(HERE)test/lease/specs/*.spec)))))
+LEASE_OPTS = --inputdir=$(srcdir)/test/lease --outputdir=output_lease --load-extension=lockfence --load-extension=lockfence_lease --encoding=UTF8 --no-locale
+
 include $(PGXS)
 
+installcheck-lease:
+	$(if $(LEASE_REGRESS),$(pg_regress_installcheck) $(LEASE_OPTS) $(LEASE_REGRESS))
+	$(if $(LEASE_ISOLATION),$(pg_isolation_regress_installcheck) $(LEASE_OPTS) $(LEASE_ISOLATION))
+
 # Tests present names of all kinds, and are told about them where they ask.
-installcheck: export PGOPTIONS += -c lockfence.unknown_resource=ignore
+installcheck installcheck-lease: export PGOPTIONS += -c lockfence.unknown_resource=ignore
 
 .DELETE_ON_ERROR:
 lockfence--$(EXTVERSION).sql: $(HERE)sql/lockfence.in $(wildcard $(HERE)sql/*.sql)
+	$(HERE)sql/join $< >$@
+$(LEASE): $(HERE)sql/lockfence_lease.in $(wildcard $(HERE)sql/*.sql $(HERE)sql/lease/*.sql)
 	$(HERE)sql/join $< >$@
 lockfence--%.sql: $(HERE)sql/lockfence--%.in $(wildcard $(HERE)sql/*.sql)
 	$(HERE)sql/join $< >$@
@@ -81,4 +94,4 @@ pause:
 bench:
 	$(HERE)bench/run $(if $(QUICK),--quick)
 
-.PHONY: validate install-validate clean-validate matrix memcheck soak fuzz pause bench
+.PHONY: installcheck-lease validate install-validate clean-validate matrix memcheck soak fuzz pause bench
