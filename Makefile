@@ -22,7 +22,7 @@ OBJS = $(patsubst %,src/%.o, \
 	survey asowner latest \
 	lockfence settings events token args tokenfuncs resource state timeline relation intact mark witness damage hint durable xact move streak fence reslock lockwait preempt \
 	visible readable shown guard rowmark names retype trigarg template record guarded jsonvalue ddl refuse admin rows stats refusals shmem cache \
-	validator lend \
+	validator api \
 	ended) $(MORE_OBJS)
 
 # Sessions that share memory must agree on all that it means, which may change with any line of the sources.

@@ -25,7 +25,6 @@
 #include "mark.h"
 #include "refuse.h"
 #include "resource.h"
-#include "trigarg.h"
 #include "xact.h"
 
 PG_FUNCTION_INFO_V1(lockfence_reset_mark);

@@ -1,9 +1,11 @@
 /*
  * args.c
- *		What callers give as a token and as a resource, required of them.
+ *		What callers give: tokens, resources, tables, required of them.
  */
 #include "postgres.h"
 
+#include "access/relation.h"
+#include "commands/trigger.h"
 #include "fmgr.h"
 #include "utils/builtins.h"
 
@@ -44,4 +46,27 @@ lockfence_require_resource(FunctionCallInfo fcinfo, int argno)
 						LOCKFENCE_MAX_RESOURCE_LEN),
 				 errdetail("The name given is %zu bytes long.", strlen(resource))));
 	return resource;
+}
+
+/* Open a relation that a caller names by its OID, which may be of none. */
+Relation
+lockfence_open_table(Oid relid, LOCKMODE mode)
+{
+	Relation	rel = try_relation_open(relid, mode);
+
+	if (rel == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("there is no relation with OID %u", relid)));
+	return rel;
+}
+
+/* Raise an error unless called as a trigger, of whatever kind. */
+void
+lockfence_require_trigger(FunctionCallInfo fcinfo)
+{
+	if (!CALLED_AS_TRIGGER(fcinfo))
+		ereport(ERROR,
+				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+				 errmsg("function must be called as a trigger")));
 }

@@ -28,8 +28,8 @@
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 
+#include "args.h"
 #include "asowner.h"
-#include "trigarg.h"
 #include "visible.h"
 
 PG_FUNCTION_INFO_V1(lockfence_as_owner);

@@ -81,15 +81,15 @@ wanted_sets(void)
 }
 
 /* How much shared memory the cache takes, in bytes. */
-Size
-lockfence_cache_size(void)
+static Size
+memory_size(void)
 {
 	return add_size(offsetof(Cache, sets), mul_size(wanted_sets(), sizeof(CacheSet)));
 }
 
 /* Make new memory ready for use. */
-void
-lockfence_cache_init_memory(void *memory)
+static void
+init_memory(void *memory)
 {
 	Cache	   *fresh = (Cache *) memory;
 
@@ -103,12 +103,14 @@ lockfence_cache_init_memory(void *memory)
 	}
 }
 
+const SharedSegment lockfence_cache_segment = {memory_size, init_memory};
+
 /* Is there a cache? */
 static bool
 have_cache(void)
 {
 	if (cache == NULL)
-		cache = lockfence_shared_memory(LOCKFENCE_SHARED_CACHE);
+		cache = lockfence_shared_memory(&lockfence_cache_segment);
 	return cache != NULL && cache->nsets > 0;
 }
 

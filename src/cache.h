@@ -7,6 +7,7 @@
 
 #include "lockfence.h"
 #include "resource.h"
+#include "shmem.h"
 
 typedef struct CacheLook
 {
@@ -22,7 +23,6 @@ extern void lockfence_cache_put(const ResourceKey *resource, FenceToken token,
 								uint64 witness);
 extern void lockfence_cache_drop(const ResourceKey *resource);
 extern void lockfence_cache_init(void);
-extern Size lockfence_cache_size(void);
-extern void lockfence_cache_init_memory(void *memory);
+extern const SharedSegment lockfence_cache_segment;
 
 #endif							/* LOCKFENCE_CACHE_H */

@@ -44,29 +44,31 @@ typedef struct EndedNote
 static EndedNote *notes = NULL;
 
 /* How much shared memory the notes take, in bytes. */
-Size
-lockfence_ended_size(void)
+static Size
+memory_size(void)
 {
 	return mul_size(LOCKFENCE_MAX_BACKENDS, sizeof(EndedNote));
 }
 
 /* Make new memory ready for use. */
-void
-lockfence_ended_init_memory(void *memory)
+static void
+init_memory(void *memory)
 {
 	EndedNote  *fresh = (EndedNote *) memory;
 
-	memset(fresh, 0, lockfence_ended_size());
+	memset(fresh, 0, memory_size());
 	for (int i = 0; i < LOCKFENCE_MAX_BACKENDS; i++)
 		SpinLockInit(&fresh[i].mutex);
 }
+
+const SharedSegment lockfence_ended_segment = {memory_size, init_memory};
 
 /* The note of a place, or NULL where there is no memory for it. */
 static EndedNote *
 note_at(int place)
 {
 	if (notes == NULL)
-		notes = lockfence_look_at_memory(LOCKFENCE_SHARED_ENDED);
+		notes = lockfence_look_at_memory(&lockfence_ended_segment);
 	return notes != NULL && place >= 0 && place < LOCKFENCE_MAX_BACKENDS ? &notes[place] : NULL;
 }
 

@@ -6,10 +6,10 @@
 #define LOCKFENCE_ENDED_H
 
 #include "check.h"
+#include "shmem.h"
 
 extern void lockfence_note_end(int pid, const FenceCheck *check);
 extern void lockfence_explain_end(ErrorData *edata);
-extern Size lockfence_ended_size(void);
-extern void lockfence_ended_init_memory(void *memory);
+extern const SharedSegment lockfence_ended_segment;
 
 #endif							/* LOCKFENCE_ENDED_H */

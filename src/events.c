@@ -48,6 +48,7 @@ static const int watched_caches[] = {DATABASEOID, NAMESPACEOID, PROCOID, TYPEOID
 
 static void (*const relcache_rooms[]) (Oid relid) = {
 	lockfence_state_at_relcache,
+	lockfence_timeline_at_relcache,
 	lockfence_relation_at_relcache,
 	lockfence_witness_at_relcache,
 	lockfence_trigarg_at_relcache

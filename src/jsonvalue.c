@@ -20,9 +20,9 @@
 #include "utils/tuplestore.h"
 #include "utils/typcache.h"
 
+#include "args.h"
 #include "jsonvalue.h"
 #include "rows.h"
-#include "trigarg.h"
 #include "visible.h"
 
 PG_FUNCTION_INFO_V1(lockfence_given_texts);

@@ -7,11 +7,14 @@
 #include "fmgr.h"
 #include "utils/guc.h"
 
+#include "api.h"
 #include "cache.h"
 #include "compat.h"
+#include "ended.h"
 #include "events.h"
 #include "guarded.h"
 #include "refusals.h"
+#include "reslock.h"
 #include "settings.h"
 #include "shmem.h"
 #include "stats.h"
@@ -21,6 +24,15 @@
 PG_MODULE_MAGIC;
 
 void		_PG_init(void);
+
+static const SharedSegment *const segments[] = {
+	&lockfence_stats_segment,
+	&lockfence_refusals_segment,
+	&lockfence_holds_segment,
+	&lockfence_cache_segment,
+	&lockfence_breaker_segment,
+	&lockfence_ended_segment
+};
 
 void
 _PG_init(void)
@@ -33,6 +45,6 @@ _PG_init(void)
 	lockfence_stats_init();
 	lockfence_refusals_init();
 	lockfence_cache_init();
-	lockfence_shmem_init();
+	lockfence_shmem_init(segments, lengthof(segments));
 	MarkGUCPrefixReserved("lockfence");
 }

@@ -60,6 +60,7 @@
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
+#include "args.h"
 #include "check.h"
 #include "compat.h"
 #include "intact.h"

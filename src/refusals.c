@@ -89,15 +89,15 @@ static int	hidden_code = 0;
 static emit_log_hook_type previous_log_hook = NULL;
 
 /* How much shared memory the ring takes, in bytes. */
-Size
-lockfence_refusals_size(void)
+static Size
+memory_size(void)
 {
 	return add_size(offsetof(Ring, slots), mul_size(max_refusals, sizeof(RefusalSlot)));
 }
 
 /* Make new memory ready for use. */
-void
-lockfence_refusals_init_memory(void *memory)
+static void
+init_memory(void *memory)
 {
 	Ring	   *fresh = (Ring *) memory;
 
@@ -112,12 +112,14 @@ lockfence_refusals_init_memory(void *memory)
 	}
 }
 
+const SharedSegment lockfence_refusals_segment = {memory_size, init_memory};
+
 /* The ring, or NULL where there is no memory for it. */
 static Ring *
 shared_ring(void)
 {
 	if (ring == NULL)
-		ring = lockfence_look_at_memory(LOCKFENCE_SHARED_REFUSALS);
+		ring = lockfence_look_at_memory(&lockfence_refusals_segment);
 	return ring;
 }
 

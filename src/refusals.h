@@ -6,6 +6,7 @@
 #define LOCKFENCE_REFUSALS_H
 
 #include "check.h"
+#include "shmem.h"
 #include "stats.h"
 
 typedef struct Refusal
@@ -25,8 +26,7 @@ typedef struct RefusalTotals
 } RefusalTotals;
 
 extern void lockfence_refusals_init(void);
-extern Size lockfence_refusals_size(void);
-extern void lockfence_refusals_init_memory(void *memory);
+extern const SharedSegment lockfence_refusals_segment;
 extern void lockfence_record_refusal(const FencedWrite *write, const Refusal *refusal);
 extern RefusalTotals lockfence_refusal_totals(void);
 extern void lockfence_forget_refusals(void);

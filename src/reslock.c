@@ -115,15 +115,15 @@ lockfence_resource_tag(const ResourceKey *resource)
 /* ---------------------------------------------------------------- shared memory */
 
 /* How much shared memory the notes and claims take, in bytes. */
-Size
-lockfence_holds_size(void)
+static Size
+memory_size(void)
 {
 	return add_size(offsetof(Holds, places), mul_size(LOCKFENCE_MAX_BACKENDS, sizeof(Place)));
 }
 
 /* Make new memory ready for use. */
-void
-lockfence_holds_init_memory(void *memory)
+static void
+init_memory(void *memory)
 {
 	Holds	   *fresh = (Holds *) memory;
 
@@ -134,11 +134,13 @@ lockfence_holds_init_memory(void *memory)
 	memset(fresh->places, 0, mul_size(fresh->size, sizeof(Place)));
 }
 
+const SharedSegment lockfence_holds_segment = {memory_size, init_memory};
+
 static bool
 have_holds(void)
 {
 	if (holds == NULL)
-		holds = lockfence_shared_memory(LOCKFENCE_SHARED_HOLDS);
+		holds = lockfence_shared_memory(&lockfence_holds_segment);
 	return holds != NULL;
 }
 

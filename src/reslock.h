@@ -10,6 +10,7 @@
 #include "storage/lock.h"
 
 #include "resource.h"
+#include "shmem.h"
 
 extern LOCKTAG lockfence_resource_tag(const ResourceKey *resource);
 extern void lockfence_lock_shared(const ResourceKey *resource, bool briefly);
@@ -21,8 +22,7 @@ extern bool lockfence_is_held_lightly(const ResourceKey *resource);
 extern void lockfence_wait_for_light_holders(const ResourceKey *resource);
 extern void lockfence_wait_for_all_holders(void);
 extern List *lockfence_holder_pids(const ResourceKey *resource);
-extern Size lockfence_holds_size(void);
-extern void lockfence_holds_init_memory(void *memory);
+extern const SharedSegment lockfence_holds_segment;
 extern void lockfence_reslock_at_xact(XactEvent event);
 extern void lockfence_reslock_at_subxact(SubXactEvent event);
 

@@ -1,7 +1,9 @@
 /*
  * shmem.c
- *		Shared memory, in pieces: the counters, the refusals, who holds what and
- *		why they were ended, the cache, and what lockfence_validate borrows.
+ *		Shared memory, in segments: one per file that keeps something there.
+ *
+ * Which segments there are is said by the caller of lockfence_shmem_init(), so that
+ * this file knows none of them.
  *
  * Where the library is preloaded it is part of the server's own shared memory.
  * Where it is not, it is since 17 a named segment that the first backend to ask
@@ -27,71 +29,48 @@
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
 
-#include "cache.h"
 #include "compat.h"
-#include "ended.h"
-#include "lend.h"
-#include "refusals.h"
-#include "reslock.h"
 #include "shmem.h"
-#include "stats.h"
+
+/* Space to tell which library laid the memory out. */
+#define LAYOUT_SIZE	NAMEDATALEN
 
 PG_FUNCTION_INFO_V1(lockfence_needs_restart);
 
-static const struct
-{
-	Size		(*size) (void);
-	void		(*init) (void *memory);
-}			pieces[] = {
-	[LOCKFENCE_SHARED_LAYOUT] = {lockfence_layout_size, lockfence_layout_init_memory},
-	[LOCKFENCE_SHARED_STATS] = {lockfence_stats_size, lockfence_stats_init_memory},
-	[LOCKFENCE_SHARED_REFUSALS] = {lockfence_refusals_size, lockfence_refusals_init_memory},
-	[LOCKFENCE_SHARED_HOLDS] = {lockfence_holds_size, lockfence_holds_init_memory},
-	[LOCKFENCE_SHARED_CACHE] = {lockfence_cache_size, lockfence_cache_init_memory},
-	[LOCKFENCE_SHARED_BREAKER] = {lockfence_breaker_size, lockfence_breaker_init_memory},
-	[LOCKFENCE_SHARED_ENDED] = {lockfence_ended_size, lockfence_ended_init_memory},
-};
+static const SharedSegment *const *segments = NULL;
+static int	nsegments = 0;
 
 static bool preloaded = false;
 static char *memory = NULL;
 static bool is_foreign = false; /* there is memory, of another library */
 static shmem_startup_hook_type previous_startup_hook = NULL;
 
-/* Where a piece begins; the end, for one past the last. */
+/* Where a segment begins; NULL: the end of the last. */
 static Size
-piece_offset(int piece)
+segment_offset(const SharedSegment *segment)
 {
-	Size		offset = 0;
+	Size		offset = CACHELINEALIGN(LAYOUT_SIZE);
+	int			i;
 
-	for (int i = 0; i < piece; i++)
-		offset = add_size(offset, CACHELINEALIGN(pieces[i].size()));
+	for (i = 0; i < nsegments && segments[i] != segment; i++)
+		offset = add_size(offset, CACHELINEALIGN(segments[i]->size()));
+	Assert(segment == NULL || i < nsegments);
 	return offset;
 }
 
 static Size
 wanted_size(void)
 {
-	return piece_offset(lengthof(pieces));
+	return segment_offset(NULL);
 }
 
+/* Make new memory ready for use: tell which library laid it out, and have each room do the rest. */
 static void
-init_pieces(char *base)
+init_segments(char *base)
 {
-	for (int i = 0; i < lengthof(pieces); i++)
-		pieces[i].init(base + piece_offset(i));
-}
-
-/* Room to tell which library laid the memory out. */
-Size
-lockfence_layout_size(void)
-{
-	return NAMEDATALEN;
-}
-
-void
-lockfence_layout_init_memory(void *layout)
-{
-	strlcpy((char *) layout, LOCKFENCE_LAYOUT, NAMEDATALEN);
+	strlcpy(base, LOCKFENCE_LAYOUT, LAYOUT_SIZE);
+	for (int i = 0; i < nsegments; i++)
+		segments[i]->init(base + segment_offset(segments[i]));
 }
 
 /*
@@ -117,19 +96,19 @@ lockfence_settle_size(int *newval, int preset)
 #ifdef LOCKFENCE_HAS_DSM_REGISTRY
 
 static void
-init_segment(LOCKFENCE_SEGMENT_INIT_ARGS)
+init_named_segment(LOCKFENCE_SEGMENT_INIT_ARGS)
 {
-	init_pieces((char *) segment);
+	init_segments((char *) segment);
 }
 
 /*
- * The segment, which is created if need be; NULL: there is one of another size.
+ * The named segment, which is created if need be; NULL: there is one of another size.
  * The server tells so by an error without a code of its own.  What it leaves to
  * the end of the transaction is done here: it has a lock of the registry, and
  * this backend has no other, since it decides on a write or runs a function.
  */
 static char *
-try_segment(void)
+try_named_segment(void)
 {
 	MemoryContext caller = CurrentMemoryContext;
 	char	   *volatile base = NULL;
@@ -137,7 +116,7 @@ try_segment(void)
 
 	PG_TRY();
 	{
-		base = LOCKFENCE_NAMED_SEGMENT("lockfence", wanted_size(), init_segment, &found);
+		base = LOCKFENCE_NAMED_SEGMENT("lockfence", wanted_size(), init_named_segment, &found);
 	}
 	PG_CATCH();
 	{
@@ -161,13 +140,13 @@ try_segment(void)
  * everybody's cache.
  */
 static void
-attach_segment(void)
+attach_named_segment(void)
 {
 	char	   *base;
 
 	if (is_foreign)
 		return;
-	base = try_segment();
+	base = try_named_segment();
 	if (base != NULL && strcmp(base, LOCKFENCE_LAYOUT) == 0)
 		memory = base;
 	else
@@ -177,7 +156,7 @@ attach_segment(void)
 #else
 
 static void
-attach_segment(void)
+attach_named_segment(void)
 {
 }
 
@@ -188,7 +167,7 @@ static bool
 report_foreign(int elevel)
 {
 	if (memory == NULL)
-		attach_segment();
+		attach_named_segment();
 	if (is_foreign)
 		ereport(elevel,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -198,26 +177,33 @@ report_foreign(int elevel)
 	return is_foreign;
 }
 
-/* A piece of the shared memory, or NULL where there is none. */
-void *
-lockfence_shared_memory(LockfencePiece piece)
+/* An error if the memory is another library's; none if there is no memory. */
+void
+lockfence_require_own_memory(void)
 {
 	(void) report_foreign(ERROR);
-	return memory ? memory + piece_offset(piece) : NULL;
+}
+
+/* A segment of the shared memory, or NULL where there is none. */
+void *
+lockfence_shared_memory(const SharedSegment *segment)
+{
+	lockfence_require_own_memory();
+	return memory ? memory + segment_offset(segment) : NULL;
 }
 
 /* The same for what decides on nothing: NULL, and a warning, if it is another library's. */
 void *
-lockfence_look_at_memory(LockfencePiece piece)
+lockfence_look_at_memory(const SharedSegment *segment)
 {
 	static bool has_warned = false;
 
 	if (!has_warned)
 		has_warned = report_foreign(WARNING);
-	return memory ? memory + piece_offset(piece) : NULL;
+	return memory ? memory + segment_offset(segment) : NULL;
 }
 
-/* Can pieces be had without attaching to anything, as amid an error? */
+/* Can segments be had without attaching to anything, as amid an error? */
 bool
 lockfence_memory_is_attached(void)
 {
@@ -229,7 +215,7 @@ Datum
 lockfence_needs_restart(PG_FUNCTION_ARGS)
 {
 	if (memory == NULL)
-		attach_segment();
+		attach_named_segment();
 	PG_RETURN_BOOL(is_foreign);
 }
 
@@ -255,14 +241,16 @@ attach_preloaded(void)
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 	memory = ShmemInitStruct("lockfence", wanted_size(), &found);
 	if (!found)
-		init_pieces(memory);
+		init_segments(memory);
 	LWLockRelease(AddinShmemInitLock);
 }
 
-/* Have the postmaster give us memory, if it is the one that loads us. */
+/* Have the postmaster give us memory for the segments, if it is the one that loads us. */
 void
-lockfence_shmem_init(void)
+lockfence_shmem_init(const SharedSegment *const *table, int n)
 {
+	segments = table;
+	nsegments = n;
 	if (!process_shared_preload_libraries_in_progress)
 		return;
 #ifdef LOCKFENCE_HAS_SHMEM_REQUEST_HOOK

@@ -38,6 +38,7 @@
 #include "utils/inval.h"
 #include "utils/snapmgr.h"
 
+#include "args.h"
 #include "compat.h"
 #include "durable.h"
 #include "intact.h"
@@ -45,8 +46,6 @@
 #include "lockfence.h"
 #include "relation.h"
 #include "state.h"
-#include "timeline.h"
-#include "trigarg.h"
 
 /* columns of lockfence.state */
 #define STATE_ATTNO_NAME	1
@@ -71,15 +70,19 @@ lockfence_state_forget(void)
 	changes++;
 }
 
+/* Does an invalidation of the relation, or of all, concern the table? */
+bool
+lockfence_is_state(Oid relid)
+{
+	return relid == state_relid || !OidIsValid(relid);
+}
+
 /* A relcache entry has changed. */
 void
 lockfence_state_at_relcache(Oid relid)
 {
-	if (relid == state_relid || !OidIsValid(relid))
-	{
+	if (lockfence_is_state(relid))
 		lockfence_state_forget();
-		lockfence_forget_gate();
-	}
 }
 
 /* Open lockfence.state, and note which relation it is. */

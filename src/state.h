@@ -27,6 +27,7 @@ extern bool lockfence_state_try_timeline(const RecordedTimeline *recorded,
 										 TimeLineID timeline);
 extern RecordedTimeline lockfence_state_set_timeline(TimeLineID timeline);
 extern void lockfence_state_forget(void);
+extern bool lockfence_is_state(Oid relid);
 extern void lockfence_state_at_relcache(Oid relid);
 
 #endif							/* LOCKFENCE_STATE_H */

@@ -86,8 +86,8 @@ wanted_sets(void)
 }
 
 /* How much shared memory the counters take, in bytes. */
-Size
-lockfence_stats_size(void)
+static Size
+memory_size(void)
 {
 	return add_size(offsetof(SharedStats, tables),
 					mul_size(wanted_sets() * SET_SIZE, sizeof(TableSlot)));
@@ -112,8 +112,8 @@ init_window(LogWindow *window)
 }
 
 /* Make new memory ready for use. */
-void
-lockfence_stats_init_memory(void *memory)
+static void
+init_memory(void *memory)
 {
 	SharedStats *fresh = (SharedStats *) memory;
 
@@ -133,12 +133,14 @@ lockfence_stats_init_memory(void *memory)
 	}
 }
 
+const SharedSegment lockfence_stats_segment = {memory_size, init_memory};
+
 /* The counters, or NULL where there is no memory for them. */
 static SharedStats *
 shared_stats(void)
 {
 	if (stats == NULL)
-		stats = lockfence_look_at_memory(LOCKFENCE_SHARED_STATS);
+		stats = lockfence_look_at_memory(&lockfence_stats_segment);
 	return stats;
 }
 

@@ -8,6 +8,8 @@
 #include "port/atomics.h"
 #include "utils/rel.h"
 
+#include "shmem.h"
+
 typedef enum LockfenceCounter
 {
 	LOCKFENCE_ACCEPTED,			/* writes let pass by their token */
@@ -42,8 +44,7 @@ typedef struct LogWindow
 } LogWindow;
 
 extern void lockfence_stats_init(void);
-extern Size lockfence_stats_size(void);
-extern void lockfence_stats_init_memory(void *memory);
+extern const SharedSegment lockfence_stats_segment;
 extern bool lockfence_tracks(void);
 extern void lockfence_count(Relation rel, LockfenceCounter counter);
 extern LogWindow *lockfence_log_window(Relation rel);

@@ -20,6 +20,7 @@
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 
+#include "args.h"
 #include "lockfence.h"
 #include "readable.h"
 #include "template.h"

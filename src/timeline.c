@@ -280,7 +280,7 @@ lockfence_try_gate(const FencedWrite *write)
 	if (RecoveryInProgress())
 		return true;
 	/* what needs no memory, as a row fence, has no reason to go on without it */
-	(void) lockfence_shared_memory(LOCKFENCE_SHARED_LAYOUT);
+	lockfence_require_own_memory();
 	if (look_at_gate(&gate))
 	{
 		lockfence_refuse_sealed(write, describe_change(&gate));
@@ -303,10 +303,12 @@ lockfence_gate_is_sealed(void)
 	return !lockfence_gate_is_open && !RecoveryInProgress() && look_at_gate(&gate);
 }
 
-/* Have the gate looked at again. */
+/* A relcache entry has changed: have the gate looked at again, if it may be the table's. */
 void
-lockfence_forget_gate(void)
+lockfence_timeline_at_relcache(Oid relid)
 {
+	if (!lockfence_is_state(relid))
+		return;
 	lockfence_gate_is_open = open_for_good = false;
 	times_forgotten++;
 }

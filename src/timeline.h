@@ -12,8 +12,8 @@
 extern bool lockfence_gate_is_open;
 extern bool lockfence_try_gate(const FencedWrite *write);
 extern bool lockfence_gate_is_sealed(void);
-extern void lockfence_forget_gate(void);
 extern void lockfence_timeline_init(void);
+extern void lockfence_timeline_at_relcache(Oid relid);
 extern void lockfence_timeline_at_xact(XactEvent event);
 
 /* May anything be written at all?  Refuses it if not. */

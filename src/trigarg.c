@@ -29,9 +29,11 @@
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
+#include "utils/hsearch.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
+#include "utils/timestamp.h"
 
 #include "check.h"
 #include "lockfence.h"
@@ -340,29 +342,6 @@ lockfence_fence_check(const Fence *fence, Relation rel, const char *resource)
 		.single_use = fence->single_use,
 		.validator = fence->validator
 	};
-}
-
-/* Raise an error unless called as a trigger, of whatever kind. */
-void
-lockfence_require_trigger(FunctionCallInfo fcinfo)
-{
-	if (!CALLED_AS_TRIGGER(fcinfo))
-		ereport(ERROR,
-				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-				 errmsg("function must be called as a trigger")));
-}
-
-/* Open a relation that a caller names by its OID, which may be of none. */
-Relation
-lockfence_open_table(Oid relid, LOCKMODE mode)
-{
-	Relation	rel = try_relation_open(relid, mode);
-
-	if (rel == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("there is no relation with OID %u", relid)));
-	return rel;
 }
 
 #define EVERY_WRITE (TRIGGER_TYPE_BEFORE | TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE | TRIGGER_TYPE_DELETE)

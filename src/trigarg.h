@@ -47,11 +47,9 @@ typedef struct Fence
 } Fence;
 
 extern const Fence *lockfence_trigger_fence(FunctionCallInfo fcinfo);
-extern Relation lockfence_open_table(Oid relid, LOCKMODE mode);
 extern const Fence *lockfence_relation_fence(Relation rel);
 extern FenceCheck lockfence_fence_check(const Fence *fence, Relation rel,
 										const char *resource);
-extern void lockfence_require_trigger(FunctionCallInfo fcinfo);
 extern void lockfence_refuse_setting(const char *argument, const char *detail);
 extern void lockfence_trigarg_at_relcache(Oid relid);
 

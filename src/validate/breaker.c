@@ -66,7 +66,7 @@ find_breaker(void)
 		return;
 	SpinLockInit(&own.mutex);
 	ConditionVariableInit(&own.freed);
-	shared = lockfence_loan()->breaker;
+	shared = lockfence_core_api()->breaker;
 	before_shmem_exit(leave_at_exit, (Datum) 0);
 	breaker = shared ? shared : &own;
 }

@@ -81,19 +81,19 @@ settle_trouble(const char *resource, FenceToken token, const Report *report)
 {
 	if (lockfence_settings.open && report->trouble != TROUBLE_SETTINGS)
 	{
-		lockfence_loan()->count_open();
+		lockfence_core_api()->count_open();
 		ereport(LOG,
 				(errcode(ERRCODE_FENCE_VALIDATOR_UNAVAILABLE),
 				 errmsg("fencing token " INT64_FORMAT " for resource \"%s\" passes without the lock service having been asked",
-						token, lockfence_loan()->visible(resource)),
-				 errdetail_internal("%s", lockfence_loan()->visible(report->detail))));
+						token, lockfence_core_api()->visible(resource)),
+				 errdetail_internal("%s", lockfence_core_api()->visible(report->detail))));
 		return;
 	}
 	ereport(ERROR,
 			(errcode(ERRCODE_FENCE_VALIDATOR_UNAVAILABLE),
 			 errmsg("the lock service could not be asked about the fencing token for resource \"%s\"",
-					lockfence_loan()->visible(resource)),
-			 errdetail_internal("%s", lockfence_loan()->visible(report->detail)),
+					lockfence_core_api()->visible(resource)),
+			 errdetail_internal("%s", lockfence_core_api()->visible(report->detail)),
 			 errhint("%s", trouble_hint(report->trouble))));
 }
 

@@ -7,7 +7,7 @@
 
 #include "answer.h"
 #include "compat.h"
-#include "lend.h"
+#include "api.h"
 #include "lockfence.h"
 
 /*
@@ -53,8 +53,8 @@ extern bool lockfence_trouble(Report *report, Trouble trouble, const char *forma
 			pg_attribute_printf(3, 4);
 extern bool lockfence_url_is_secure(void);
 
-/* loan.c: what the core lends */
-extern const LockfenceLoan *lockfence_loan(void);
+/* coreapi.c: the core's API */
+extern const LockfenceApi *lockfence_core_api(void);
 
 /* breaker.c: who may ask, while the service may be down */
 typedef enum Verdict

@@ -1,20 +1,20 @@
 /*
- * lend.h
- *		What the core lends to lockfence_validate, a library of its own.
+ * api.h
+ *		The API that the core has for lockfence_validate, a library of its own.
  *
  * That library is loaded by the backends that ask the lock service and by no
- * other, so it can have no shared memory: it borrows some of the core's.  The two
+ * other, so it can have no shared memory: it uses some of the core's.  The two
  * are built from one tree, but a server that has preloaded the core keeps its
  * old version when a package brings new ones: hence the layout's number.
  */
-#ifndef LOCKFENCE_LEND_H
-#define LOCKFENCE_LEND_H
+#ifndef LOCKFENCE_API_H
+#define LOCKFENCE_API_H
 
 #include "storage/condition_variable.h"
 #include "storage/spin.h"
 
 /* Raise it with any change to what follows. */
-#define LOCKFENCE_LOAN_LAYOUT 2
+#define LOCKFENCE_API_LAYOUT 2
 
 /* Requests that may be under way at once in the whole server. */
 #define LOCKFENCE_BREAKER_SLOTS 32
@@ -34,19 +34,19 @@ typedef struct LockfenceBreaker
 	ConditionVariable freed;	/* a slot, or the breaker has opened */
 } LockfenceBreaker;
 
-typedef struct LockfenceLoan
+typedef struct LockfenceApi
 {
 	int			layout;
 	LockfenceBreaker *breaker;	/* NULL: there is no shared memory */
 	void		(*count_open) (void);	/* a yes that nobody was asked for */
 	const char *(*visible) (const char *text);	/* what others named, in messages */
-} LockfenceLoan;
+} LockfenceApi;
 
-extern Size lockfence_breaker_size(void);
-extern void lockfence_breaker_init_memory(void *memory);
+/* for the core itself */
+extern const struct SharedSegment lockfence_breaker_segment;
 
 /* Its name is looked for in the core's library. */
-#define LOCKFENCE_LEND_SYMBOL "lockfence_lend"
-typedef const LockfenceLoan *(*LockfenceLend) (void);
+#define LOCKFENCE_API_SYMBOL "lockfence_api"
+typedef const LockfenceApi *(*GetLockfenceApi) (void);
 
-#endif							/* LOCKFENCE_LEND_H */
+#endif							/* LOCKFENCE_API_H */
