@@ -76,23 +76,6 @@ $$;
 COMMENT ON FUNCTION lockfence._check_member(regclass) IS
 'raises LF009 with the reason if a table, or a partition or child of one, cannot be fenced';
 
-CREATE FUNCTION lockfence._check_word(setting text, value text, words text[])
-RETURNS void
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-	IF value = ANY (words) THEN
-		RETURN;
-	END IF;
-	RAISE EXCEPTION 'invalid value for "%": %', setting, lockfence._visible(quote_nullable(value))
-		USING ERRCODE = 'invalid_parameter_value',
-			HINT = format('Use one of: %s.', array_to_string(words, ', '));
-END
-$$;
-COMMENT ON FUNCTION lockfence._check_word(text, text, text[]) IS
-'raises an error if a setting is none of its words';
-
 CREATE FUNCTION lockfence._check_placeholders(target regclass, resource text, token_column name)
 RETURNS void
 LANGUAGE plpgsql
@@ -195,13 +178,8 @@ RETURNS void
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-	proc pg_proc;
 BEGIN
-	SELECT * INTO proc FROM pg_proc WHERE oid = validator;
-	IF proc.prokind <> 'f' OR proc.proretset OR proc.prorettype <> 'boolean'::regtype
-		OR proc.pronargs <> 2 OR proc.proargtypes[0] <> 'text'::regtype
-		OR proc.proargtypes[1] NOT IN ('lockfence.fence_token'::regtype, 'bigint'::regtype) THEN
+	IF NOT lockfence._is_validator(validator) THEN
 		RAISE EXCEPTION 'function % cannot be a validator', lockfence._visible(validator::text)
 			USING ERRCODE = 'invalid_function_definition',
 				HINT = 'A validator is a function of (resource text, token lockfence.fence_token) that returns boolean.';
@@ -215,35 +193,19 @@ $$;
 COMMENT ON FUNCTION lockfence._check_validator(regprocedure) IS
 'raises an error if a function cannot be a fence''s validator';
 
--- The settings as trigger arguments; those that are as by default are left out.
-CREATE FUNCTION lockfence._arguments(
-	resource text, token_column name, accept text, enforcement text, missing text, repeat text,
-	validator regprocedure)
+-- As it is found again whatever the search path.
+CREATE FUNCTION lockfence._signature(validator regprocedure)
 RETURNS text
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT string_agg(quote_literal(a.setting || '=' || a.value), ', ' ORDER BY a.place)
-	FROM (VALUES
-		(1, 'resource', resource),
-		(2, 'token_column', token_column::text),
-		(3, 'accept', nullif(accept, 'any')),
-		(4, 'enforcement', nullif(enforcement, 'fenced')),
-		(5, 'missing', nullif(missing, 'reject')),
-		(6, 'repeat', nullif(repeat, 'accept')),
-		(7, 'validator', (
-			SELECT format('%I.%I(pg_catalog.text,%s)', n.nspname, p.proname,
-				CASE WHEN p.proargtypes[1] = 'bigint'::regtype THEN 'pg_catalog.int8'
-					ELSE 'lockfence.fence_token' END)
-			FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
-			WHERE p.oid = validator)),
-		(8, 'advisory_since', CASE enforcement WHEN 'advisory' THEN
-			to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') END)
-	) AS a (place, setting, value)
-	WHERE a.value IS NOT NULL
+	SELECT format('%I.%I(pg_catalog.text,%I.%I)', n.nspname, p.proname, tn.nspname, t.typname)
+	FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+		JOIN pg_type t ON t.oid = p.proargtypes[1] JOIN pg_namespace tn ON tn.oid = t.typnamespace
+	WHERE p.oid = validator
 $$;
-COMMENT ON FUNCTION lockfence._arguments(text, name, text, text, text, text, regprocedure) IS
-'a fence''s settings as the arguments of its triggers';
+COMMENT ON FUNCTION lockfence._signature(regprocedure) IS
+'a validator as a fence names it';
 
 -- Creates what a table of the family lacks: parents come first, and the row
 -- trigger of a partitioned table is cloned to its partitions.
@@ -297,10 +259,12 @@ BEGIN
 	IF target IS NULL THEN
 		RAISE EXCEPTION 'target must not be null' USING ERRCODE = 'null_value_not_allowed';
 	END IF;
-	PERFORM lockfence._check_word('accept', accept, ARRAY['any', 'presented']);
-	PERFORM lockfence._check_word('enforcement', enforcement, ARRAY['fenced', 'advisory']);
-	PERFORM lockfence._check_word('missing', missing, ARRAY['reject', 'allow']);
-	PERFORM lockfence._check_word('repeat', repeat, ARRAY['accept', 'reject']);
+	SELECT string_agg(quote_literal(a.argument), ', ' ORDER BY a.place) INTO arguments
+	FROM unnest(lockfence._arguments(jsonb_build_object(
+		'resource', resource, 'token_column', column_of_tokens, 'accept', accept, 'enforcement', enforcement,
+		'missing', missing, 'repeat', repeat, 'validator', lockfence._signature(validator),
+		'advisory_since', CASE enforcement WHEN 'advisory' THEN
+			to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') END))) WITH ORDINALITY AS a (argument, place);
 	IF repeat = 'reject' AND missing = 'allow' THEN
 		RAISE EXCEPTION 'a single-use fence cannot let writes without a token pass'
 			USING ERRCODE = 'invalid_parameter_value',
@@ -346,8 +310,6 @@ BEGIN
 		PERFORM lockfence._provide_token_column(target, column_of_tokens);
 	END IF;
 
-	arguments := lockfence._arguments(resource, column_of_tokens, accept, enforcement, missing,
-		repeat, validator);
 	PERFORM lockfence._create_guards(member, by_statement, arguments) FROM lockfence._family(target);
 	PERFORM lockfence._forget_fence(member), lockfence._record_fence(member) FROM lockfence._family(target);
 END

@@ -39,6 +39,13 @@ AS 'MODULE_PATHNAME', 'lockfence_template_columns';
 COMMENT ON FUNCTION lockfence.template_columns(text) IS
 'the columns that a resource template names in braces, in their order; an error if a brace is out of place';
 
+CREATE FUNCTION lockfence._placeholders(template text)
+RETURNS text[]
+LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+AS 'MODULE_PATHNAME', 'lockfence_placeholders';
+COMMENT ON FUNCTION lockfence._placeholders(text) IS
+'template_columns(), with null in place of an error';
+
 CREATE FUNCTION lockfence.resource_of(target regclass, target_row record)
 RETURNS text
 LANGUAGE c STABLE STRICT
@@ -71,37 +78,65 @@ AS 'MODULE_PATHNAME', 'lockfence_is_guard';
 COMMENT ON FUNCTION lockfence._is_guard(oid) IS
 'whether triggers of the function are guards of a fenced table';
 
--- Settings that parse, or a row of nulls.  What does not parse is an error of the
--- arguments, their encoding, a timestamp, the name of a validator or of its schema.
-CREATE FUNCTION lockfence._settings(
-	arguments bytea,
+CREATE FUNCTION lockfence._argument_list(arguments bytea, number integer)
+RETURNS text[]
+LANGUAGE c IMMUTABLE STRICT
+AS 'MODULE_PATHNAME', 'lockfence_argument_list';
+COMMENT ON FUNCTION lockfence._argument_list(bytea, integer) IS
+'a trigger''s arguments (pg_trigger.tgargs and tgnargs); null if they are no text, of another number, or longer than a guard''s can be';
+
+-- As text: nothing that was declared is looked up.
+CREATE FUNCTION lockfence._declared(
+	arguments text[],
 	OUT resource text, OUT token_column text, OUT accept text, OUT enforcement text,
-	OUT missing text, OUT repeat text, OUT validator regprocedure,
-	OUT advisory_since timestamp with time zone)
-LANGUAGE plpgsql STABLE
+	OUT missing text, OUT repeat text, OUT validator text,
+	OUT advisory_since timestamp with time zone,
+	OUT settings jsonb, OUT fault text)
+LANGUAGE c STABLE
+AS 'MODULE_PATHNAME', 'lockfence_declared';
+COMMENT ON FUNCTION lockfence._declared(text[]) IS
+'the settings that a guard''s arguments declare, as far as they make sense; the same as an object, without what is as by default; and why they declare no fence, null if they do';
+
+CREATE FUNCTION lockfence._arguments(settings jsonb)
+RETURNS text[]
+LANGUAGE c IMMUTABLE STRICT
+AS 'MODULE_PATHNAME', 'lockfence_arguments';
+COMMENT ON FUNCTION lockfence._arguments(jsonb) IS
+'a fence''s settings as the arguments of its triggers, without what is as by default; an error if a setting is none of its words';
+
+CREATE FUNCTION lockfence._is_validator(function oid)
+RETURNS boolean
+LANGUAGE c STABLE STRICT
+AS 'MODULE_PATHNAME', 'lockfence_is_validator';
+COMMENT ON FUNCTION lockfence._is_validator(oid) IS
+'whether a function takes a resource and a token and returns boolean, as a validator does';
+
+-- null: there is none, or the signature is no signature; 0: the role that asks may not
+-- look into its schema.
+CREATE FUNCTION lockfence._find_validator(signature text)
+RETURNS regprocedure
+LANGUAGE plpgsql STABLE STRICT
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-	SELECT s.* INTO resource, token_column, accept, enforcement, missing, repeat, validator,
-		advisory_since
-	FROM lockfence.fence_settings(arguments) s;
-	PERFORM lockfence.template_columns(resource);
+	RETURN to_regprocedure(signature);
 EXCEPTION
+	WHEN insufficient_privilege THEN
+		RETURN 0;
 	WHEN data_exception OR syntax_error_or_access_rule_violation OR invalid_schema_name
 		OR feature_not_supported OR program_limit_exceeded THEN
-		SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL INTO resource, token_column, accept, enforcement,
-			missing, repeat, validator, advisory_since;
+		RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION lockfence._settings(bytea) IS
-'fence_settings(), with nulls in place of an error';
+COMMENT ON FUNCTION lockfence._find_validator(text) IS
+'the function that a fence names as its validator';
 
 CREATE VIEW lockfence.fences AS
 SELECT c.oid::pg_catalog.regclass AS target,
 	CASE
 		WHEN s.accept IS NULL THEN NULL
 		WHEN s.resource IS NULL THEN 'row'
-		WHEN pg_catalog.cardinality(lockfence.template_columns(s.resource)) OPERATOR(pg_catalog.=) 0
+		WHEN pg_catalog.cardinality(lockfence._placeholders(s.resource)) OPERATOR(pg_catalog.=) 0
 			THEN 'constant'
 		ELSE 'template'
 	END AS kind,
@@ -125,7 +160,12 @@ SELECT c.oid::pg_catalog.regclass AS target,
 	) AS on_record
 FROM pg_catalog.pg_trigger t
 	JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) t.tgrelid
-	CROSS JOIN LATERAL lockfence._settings(t.tgargs) s
+	LEFT JOIN LATERAL (
+		SELECT d.resource, d.token_column, d.accept, d.enforcement, d.missing, d.repeat, v.validator, d.advisory_since
+		FROM lockfence._declared(lockfence._argument_list(t.tgargs, t.tgnargs)) d
+			CROSS JOIN LATERAL lockfence._find_validator(d.validator) AS v (validator)
+		WHERE d.fault IS NULL AND (d.validator IS NULL OR v.validator OPERATOR(pg_catalog.<>) 0)
+	) AS s ON true
 WHERE t.tgfoid OPERATOR(pg_catalog.=) ANY (ARRAY[
 	'lockfence.guard_row()'::pg_catalog.regprocedure::pg_catalog.oid,
 	'lockfence.guard_statement()'::pg_catalog.regprocedure::pg_catalog.oid]);

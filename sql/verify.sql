@@ -1,8 +1,7 @@
 -- ---------------------------------------------------------------- verification
 
 -- Nearly everything here reads catalogs alone and must answer in whatever state it
--- finds them, so what was declared is read from the triggers' bytes again and
--- not by the function that takes them at their word.
+-- finds them.
 
 CREATE TYPE lockfence._finding AS (
 	target regclass, severity text, code text, problem text, remedy text, advice text);
@@ -21,79 +20,6 @@ CREATE TYPE lockfence._member AS (
 COMMENT ON TYPE lockfence._member IS
 'a table that verify() looks at, and its fence: the topmost table that has it (null: none), its settings and the kinds of guards it takes; is_certain: the guards of that table all declare it so, and no other trigger has the name of one';
 
--- pg_trigger.tgargs: each argument is ended by a zero byte.  An owner can have them be of any
--- length; what is longer than a guard takes is not looked at.
-CREATE FUNCTION lockfence._argument_list(arguments bytea)
-RETURNS text[]
-LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-	pieces text[];
-BEGIN
-	IF octet_length(arguments) > 8192 THEN
-		RETURN NULL;
-	END IF;
-	pieces := string_to_array(regexp_replace(encode(arguments, 'hex'), '(..)', E'\\1 ', 'g'), '00 ');
-	RETURN ARRAY(
-		SELECT convert_from(decode(p.hex, 'hex'), getdatabaseencoding())
-		FROM unnest(pieces[:cardinality(pieces) - 1]) WITH ORDINALITY AS p (hex, place)
-		ORDER BY p.place);
-EXCEPTION WHEN character_not_in_repertoire THEN
-	RETURN NULL;
-END
-$$;
-COMMENT ON FUNCTION lockfence._argument_list(bytea) IS
-'a trigger''s arguments; null if they are no text, or longer than a guard''s can be';
-
-CREATE FUNCTION lockfence._declared(arguments bytea)
-RETURNS jsonb
-LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $$
-	SELECT coalesce(jsonb_object_agg(s.setting, s.value ORDER BY s.place), '{}')
-	FROM (
-		SELECT split_part(a.argument, '=', 1), substr(a.argument, strpos(a.argument, '=') + 1), a.place
-		FROM unnest(lockfence._argument_list(arguments)) WITH ORDINALITY AS a (argument, place)
-	) AS s (setting, value, place)
-	WHERE s.setting IN ('resource', 'token_column', 'validator', 'advisory_since')
-		OR (s.setting, s.value) IN (('accept', 'presented'), ('enforcement', 'advisory'),
-			('missing', 'allow'), ('repeat', 'reject'))
-$$;
-COMMENT ON FUNCTION lockfence._declared(bytea) IS
-'what can be made out of a guard''s arguments, without what is as by default';
-
--- The validator is left out: whether it exists is a question of its own.
-CREATE FUNCTION lockfence._fault(arguments bytea, number integer)
-RETURNS text
-LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-	list text[] := lockfence._argument_list(arguments);
-	settings jsonb := lockfence._declared(arguments);
-BEGIN
-	IF list IS NULL OR cardinality(list) <> number THEN
-		RETURN 'they cannot be read';
-	END IF;
-	PERFORM lockfence.fence_settings(coalesce((
-		SELECT string_agg(convert_to(a.argument, getdatabaseencoding()) || decode('00', 'hex'), '')
-		FROM unnest(list) AS a (argument)
-		WHERE split_part(a.argument, '=', 1) <> 'validator'), ''));
-	PERFORM lockfence.template_columns(settings ->> 'resource');
-	RETURN CASE
-		WHEN NOT settings ?| ARRAY['resource', 'token_column']
-			THEN 'they name neither a resource nor a token column'
-		WHEN settings ?& ARRAY['repeat', 'missing']
-			THEN 'a single-use fence cannot let writes without a token pass'
-	END;
-EXCEPTION WHEN data_exception THEN
-	RETURN SQLERRM;
-END
-$$;
-COMMENT ON FUNCTION lockfence._fault(bytea, integer) IS
-'why a guard''s arguments declare no fence; null if they do';
-
 CREATE FUNCTION lockfence._guards(tables regclass[])
 RETURNS SETOF lockfence._guard
 LANGUAGE sql STABLE
@@ -101,7 +27,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT t.oid, t.tgrelid, t.tgname, t.tgparentid, t.tgenabled, k.kind, k.name,
 		t.tgtype = k.type, t.tgattr::text <> '', t.tgqual IS NOT NULL,
-		lockfence._declared(t.tgargs), lockfence._fault(t.tgargs, t.tgnargs)
+		d.settings, d.fault
 	FROM pg_trigger t
 		JOIN (VALUES
 			('row', '~lockfence_row'::name, 'lockfence.guard_row()'::regprocedure, 31),
@@ -109,6 +35,7 @@ AS $$
 			('truncate', '~lockfence_truncate', 'lockfence.guard_truncate()', 34)
 		) AS k (kind, name, function, type)
 			ON t.tgfoid = k.function
+		CROSS JOIN LATERAL lockfence._declared(lockfence._argument_list(t.tgargs, t.tgnargs)) d
 	WHERE t.tgrelid = ANY (tables)
 $$;
 COMMENT ON FUNCTION lockfence._guards(regclass[]) IS
@@ -174,29 +101,15 @@ $$;
 COMMENT ON FUNCTION lockfence._families(regclass[]) IS
 'tables with their partitions and inheritance children, each once and parents first';
 
-CREATE FUNCTION lockfence._placeholders(settings jsonb)
-RETURNS text[]
-LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-	RETURN lockfence.template_columns(settings ->> 'resource');
-EXCEPTION WHEN invalid_parameter_value THEN
-	RETURN NULL;
-END
-$$;
-COMMENT ON FUNCTION lockfence._placeholders(jsonb) IS
-'the columns that name a fence''s resource; null if it has none or it makes no sense';
-
 CREATE FUNCTION lockfence._kinds(settings jsonb)
 RETURNS text[]
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT CASE
-		WHEN settings ? 'token_column' OR lockfence._placeholders(settings) <> '{}'
+		WHEN settings ? 'token_column' OR lockfence._placeholders(settings ->> 'resource') <> '{}'
 			THEN ARRAY['row', 'truncate']
-		WHEN lockfence._placeholders(settings) = '{}' THEN ARRAY['statement', 'truncate']
+		WHEN lockfence._placeholders(settings ->> 'resource') = '{}' THEN ARRAY['statement', 'truncate']
 		ELSE ARRAY['truncate']
 	END
 $$;
@@ -271,10 +184,8 @@ RETURNS text
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT string_agg(lockfence._literal(s.setting || '=' || s.value), ', '
-		ORDER BY array_position(ARRAY['resource', 'token_column', 'accept', 'enforcement', 'missing',
-			'repeat', 'validator', 'advisory_since'], s.setting))
-	FROM jsonb_each_text(settings) AS s (setting, value)
+	SELECT string_agg(lockfence._literal(a.argument), ', ' ORDER BY a.place)
+	FROM unnest(lockfence._arguments(settings)) WITH ORDINALITY AS a (argument, place)
 $$;
 COMMENT ON FUNCTION lockfence._argument_text(jsonb) IS
 'a fence''s settings as the arguments of its triggers';

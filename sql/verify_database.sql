@@ -605,17 +605,13 @@ AS $$
 		NULL, 'Set lockfence.validator where it is set now: to a function that there is, or to nothing.'
 	FROM nullif(current_setting('lockfence.validator', true), '') AS s (signature)
 		CROSS JOIN LATERAL lockfence._find_validator(s.signature) AS f (validator)
-		LEFT JOIN pg_proc p ON p.oid = f.validator
 		JOIN (VALUES
 			('default_validator_missing', 'lockfence.validator names %s, which does not exist: no mark is raised.'),
 			('default_validator_unfit',
 				'lockfence.validator names %s, which is not a function of a resource and a token that returns boolean: no mark is raised.')
 		) AS v (code, problem) ON v.code = CASE
 			WHEN f.validator IS NULL THEN 'default_validator_missing'
-			WHEN p.prokind <> 'f' OR p.proretset OR p.prorettype <> 'boolean'::regtype
-				OR p.pronargs <> 2 OR p.proargtypes[0] <> 'text'::regtype
-				OR p.proargtypes[1] NOT IN ('lockfence.fence_token'::regtype, 'bigint'::regtype)
-				THEN 'default_validator_unfit' END
+			WHEN f.validator <> 0 AND NOT lockfence._is_validator(f.validator) THEN 'default_validator_unfit' END
 	WHERE s.signature IS NOT NULL
 $$;
 COMMENT ON FUNCTION lockfence._verify_default_validator() IS

@@ -12,20 +12,14 @@ $$;
 COMMENT ON FUNCTION lockfence._is_on_record(regclass) IS
 'whether a table is on record as fenced, or needs not be';
 
--- The settings on record, as _declared() gives those of a guard.
 CREATE FUNCTION lockfence._recorded(member regclass)
 RETURNS jsonb
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT (
-		SELECT coalesce(jsonb_object_agg(s.setting, s.value), '{}')
-		FROM (
-			SELECT split_part(a.argument, '=', 1), substr(a.argument, strpos(a.argument, '=') + 1)
-			FROM unnest(f.arguments) AS a (argument)
-		) AS s (setting, value)
-		WHERE s.setting IN ('resource', 'token_column', 'accept', 'enforcement', 'missing', 'repeat', 'validator'))
-	FROM lockfence.fenced f WHERE f.target = member
+	SELECT d.settings - 'advisory_since'
+	FROM lockfence.fenced f CROSS JOIN LATERAL lockfence._declared(f.arguments) d
+	WHERE f.target = member
 $$;
 COMMENT ON FUNCTION lockfence._recorded(regclass) IS
 'the settings of the fence that a table is on record with; null: none';

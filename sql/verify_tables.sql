@@ -283,7 +283,7 @@ AS $$
 	WITH placeholder AS MATERIALIZED (
 		SELECT f.member, f.root, f.settings, p.name, a.attgenerated
 		FROM unnest(members) f
-			CROSS JOIN unnest(lockfence._placeholders(f.settings)) AS p (name)
+			CROSS JOIN unnest(lockfence._placeholders(f.settings ->> 'resource')) AS p (name)
 			LEFT JOIN pg_attribute a ON a.attrelid = f.member AND a.attname = p.name
 				AND a.attnum > 0 AND NOT a.attisdropped
 	)
@@ -348,26 +348,6 @@ $$;
 COMMENT ON FUNCTION lockfence._verify_choices(lockfence._member[]) IS
 'findings of verify(): what a fence was declared to let pass, and marks that a crash would lose';
 
--- null: there is none, or the signature is no signature; 0: the role that asks may not
--- look into its schema.
-CREATE FUNCTION lockfence._find_validator(signature text)
-RETURNS regprocedure
-LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-	RETURN to_regprocedure(signature);
-EXCEPTION
-	WHEN insufficient_privilege THEN
-		RETURN 0;
-	WHEN data_exception OR syntax_error_or_access_rule_violation OR invalid_schema_name
-		OR feature_not_supported OR program_limit_exceeded THEN
-		RETURN NULL;
-END
-$$;
-COMMENT ON FUNCTION lockfence._find_validator(text) IS
-'the function that a fence names as its validator';
-
 CREATE FUNCTION lockfence._verify_validator(members lockfence._member[])
 RETURNS SETOF lockfence._finding
 LANGUAGE sql STABLE ROWS 10
@@ -390,9 +370,7 @@ AS $$
 			a.signature, a.member),
 		NULL, format('Create it as one, or declare the fence of %s anew with another one or without.', a.root)
 	FROM asked a JOIN pg_proc p ON p.oid = a.validator
-	WHERE p.prokind <> 'f' OR p.proretset OR p.prorettype <> 'boolean'::regtype
-		OR p.pronargs <> 2 OR p.proargtypes[0] <> 'text'::regtype
-		OR p.proargtypes[1] NOT IN ('lockfence.fence_token'::regtype, 'bigint'::regtype)
+	WHERE NOT lockfence._is_validator(p.oid)
 	UNION ALL
 	SELECT a.member, 'warning', 'validator_not_executable',
 		format('The owner of %s may not execute its validator %s: every write is refused.', a.member, a.signature),

@@ -34,11 +34,11 @@
 #include "ddl.h"
 #include "durable.h"
 #include "events.h"
+#include "fencecache.h"
 #include "relation.h"
 #include "reslock.h"
 #include "state.h"
 #include "timeline.h"
-#include "trigarg.h"
 #include "validator.h"
 #include "witness.h"
 #include "xact.h"
@@ -51,7 +51,7 @@ static void (*const relcache_rooms[]) (Oid relid) = {
 	lockfence_timeline_at_relcache,
 	lockfence_relation_at_relcache,
 	lockfence_witness_at_relcache,
-	lockfence_trigarg_at_relcache
+	lockfence_fencecache_at_relcache
 };
 
 static void (*const syscache_rooms[]) (int cacheid) = {

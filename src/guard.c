@@ -24,6 +24,7 @@
 
 #include "check.h"
 #include "fence.h"
+#include "fencecache.h"
 #include "lockfence.h"
 #include "move.h"
 #include "record.h"
@@ -35,7 +36,6 @@
 #include "streak.h"
 #include "template.h"
 #include "timeline.h"
-#include "trigarg.h"
 #include "visible.h"
 #include "xact.h"
 

@@ -32,12 +32,12 @@
 #include "check.h"
 #include "compat.h"
 #include "fence.h"
+#include "fencecache.h"
 #include "guarded.h"
 #include "jsonvalue.h"
 #include "lockfence.h"
 #include "shown.h"
 #include "template.h"
-#include "trigarg.h"
 #include "visible.h"
 #include "xact.h"
 

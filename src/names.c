@@ -14,7 +14,6 @@
  */
 #include "postgres.h"
 
-#include "access/detoast.h"
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
@@ -36,6 +35,7 @@
 #include "lockfence.h"
 #include "names.h"
 #include "settings.h"
+#include "trigarg.h"
 #include "visible.h"
 
 /* What the guard of a table declares. */
@@ -106,18 +106,32 @@ makes_name(const char *template, const char *name)
 	}
 }
 
-/* The template in a trigger's arguments, each of which is ended by a zero byte. */
-static char *
-find_template(const char *arguments, int length)
+/*
+ * Add what a trigger's arguments declare, unless they are longer than a guard's: an
+ * owner can have them be of any length, and every backend would keep them.
+ */
+static void
+add_arguments(Oid relid, Datum tgargs)
 {
-	const char *setting = "resource=";
+	MemoryContext working = AllocSetContextCreate(CurrentMemoryContext, "lockfence arguments",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext before = MemoryContextSwitchTo(working);
+	int			length;
+	char	   *arguments = lockfence_argument_bytes(tgargs, &length);
+	FenceSettings settings = {0};
 
-	for (const char *p = arguments; p < arguments + length; p += strlen(p) + 1)
+	for (char *p = arguments; p != NULL && p < arguments + length; p += strlen(p) + 1)
+		lockfence_read_argument(&settings, p);
+	MemoryContextSwitchTo(before);
+	if (arguments != NULL)
 	{
-		if (strncmp(p, setting, strlen(setting)) == 0)
-			return pstrdup(p + strlen(setting));
+		Declared   *entry = palloc(sizeof(Declared));
+		const char *template = settings.values[SETTING_RESOURCE];
+
+		*entry = (Declared) {relid, template ? pstrdup(template) : NULL};
+		declared = lappend(declared, entry);
 	}
-	return NULL;
+	MemoryContextDelete(working);
 }
 
 /* Add what a trigger declares. */
@@ -127,28 +141,18 @@ add_trigger(Relation triggers, Oid trigger)
 	ScanKeyData key;
 	SysScanDesc scan;
 	HeapTuple	tuple;
-	Datum		bytes = (Datum) 0;
-	bool		isnull;
 
 	ScanKeyInit(&key, Anum_pg_trigger_oid, BTEqualStrategyNumber, F_OIDEQ,
 				ObjectIdGetDatum(trigger));
 	scan = systable_beginscan(triggers, TriggerOidIndexId, true, NULL, 1, &key);
 	tuple = systable_getnext(scan);
 	if (HeapTupleIsValid(tuple))
-		bytes = fastgetattr(tuple, Anum_pg_trigger_tgargs, RelationGetDescr(triggers), &isnull);
-	/* an owner can have them be of any length, and every backend would keep them */
-	if (HeapTupleIsValid(tuple) &&
-		toast_raw_datum_size(bytes) - VARHDRSZ <= LOCKFENCE_MAX_ARGUMENTS_LEN)
 	{
-		Declared   *entry = palloc(sizeof(Declared));
-		bytea	   *list = DatumGetByteaPP(bytes);
-		int			length = VARSIZE_ANY_EXHDR(list);
-		char	   *arguments = palloc0(length + 1);
+		bool		isnull;
+		Datum		tgargs = fastgetattr(tuple, Anum_pg_trigger_tgargs,
+										 RelationGetDescr(triggers), &isnull);
 
-		memcpy(arguments, VARDATA_ANY(list), length);
-		entry->relid = ((Form_pg_trigger) GETSTRUCT(tuple))->tgrelid;
-		entry->template = find_template(arguments, length);
-		declared = lappend(declared, entry);
+		add_arguments(((Form_pg_trigger) GETSTRUCT(tuple))->tgrelid, tgargs);
 	}
 	systable_endscan(scan);
 }

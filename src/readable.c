@@ -19,8 +19,8 @@
 #include "utils/rls.h"
 
 #include "check.h"
+#include "fencecache.h"
 #include "readable.h"
-#include "trigarg.h"
 #include "visible.h"
 
 /* May the caller read a column, which a partition may number otherwise? */

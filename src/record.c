@@ -63,12 +63,12 @@
 #include "args.h"
 #include "check.h"
 #include "compat.h"
+#include "fencecache.h"
 #include "intact.h"
 #include "lockfence.h"
 #include "record.h"
 #include "refuse.h"
 #include "relation.h"
-#include "trigarg.h"
 #include "visible.h"
 
 /* columns of lockfence.fenced */

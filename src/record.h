@@ -5,7 +5,7 @@
 #ifndef LOCKFENCE_RECORD_H
 #define LOCKFENCE_RECORD_H
 
-#include "trigarg.h"
+#include "fencedef.h"
 
 extern bool lockfence_is_record(Oid relid);
 extern bool lockfence_lacks_record(const Fence *fence, Relation rel);

@@ -39,13 +39,13 @@
 #include "compat.h"
 #include "durable.h"
 #include "fence.h"
+#include "fencecache.h"
 #include "guarded.h"
 #include "jsonvalue.h"
 #include "lockfence.h"
 #include "refuse.h"
 #include "rowmark.h"
 #include "shown.h"
-#include "trigarg.h"
 #include "visible.h"
 
 /* One call of a function here. */

@@ -11,11 +11,11 @@
 #include "commands/trigger.h"
 
 #include "check.h"
+#include "fencecache.h"
 #include "lockfence.h"
 #include "refuse.h"
 #include "shown.h"
 #include "stats.h"
-#include "trigarg.h"
 #include "visible.h"
 #include "xact.h"
 

@@ -8,8 +8,8 @@
 #include "access/htup.h"
 #include "commands/trigger.h"
 
+#include "fencedef.h"
 #include "move.h"
-#include "trigarg.h"
 
 /* The tokens that a write shows, 0 where there is none.  They have to agree. */
 typedef struct ShownTokens

@@ -13,9 +13,9 @@
  */
 #include "postgres.h"
 
+#include "fencecache.h"
 #include "lockfence.h"
 #include "streak.h"
-#include "trigarg.h"
 #include "xact.h"
 
 static struct

@@ -5,7 +5,7 @@
 #ifndef LOCKFENCE_STREAK_H
 #define LOCKFENCE_STREAK_H
 
-#include "trigarg.h"
+#include "fencedef.h"
 
 extern bool lockfence_streak_goes_on(const Fence *fence, Datum value,
 									 FenceToken shown, FenceToken *accepted);

@@ -22,13 +22,11 @@
 
 #include "args.h"
 #include "lockfence.h"
+#include "placeholder.h"
 #include "readable.h"
 #include "template.h"
 #include "trigarg.h"
 #include "visible.h"
-
-PG_FUNCTION_INFO_V1(lockfence_template_columns);
-PG_FUNCTION_INFO_V1(lockfence_resource_of);
 
 /* Add a part to the template: text as it stands, or the name of a column. */
 static TemplatePart *
@@ -48,29 +46,6 @@ add_part(Fence *fence, char *text)
 	return part;
 }
 
-/* The end of the placeholder that begins here. */
-static const char *
-placeholder_end(const char *template, const char *start)
-{
-	const char *end = strpbrk(start, "{}");
-
-	if (end == NULL || *end == '{' || end == start)
-		lockfence_refuse_setting(psprintf("resource=%s", template),
-								 "A placeholder is the name of a column in braces; a brace of the name itself is written twice.");
-	return end;
-}
-
-/* Is the template as long as attach() allows?  Its parts take far more memory. */
-static void
-check_template_length(const char *template)
-{
-	if (strlen(template) > LOCKFENCE_MAX_RESOURCE_LEN)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("resource must be 1 to %d bytes long", LOCKFENCE_MAX_RESOURCE_LEN),
-				 errdetail("The template has %zu bytes.", strlen(template))));
-}
-
 /*
  * Split a template into text and column names.  A part for a column keeps
  * the name in `literal` until lockfence_resolve_template() replaces it, with attno -1.
@@ -78,34 +53,24 @@ check_template_length(const char *template)
 void
 lockfence_split_template(Fence *fence, const char *template)
 {
-	StringInfoData text;
-	const char *p;
+	SettingFault fault = lockfence_template_fault(template);
+	TemplatePartKind kind;
+	char	   *part;
 
-	check_template_length(template);
+	lockfence_raise_fault(&fault);
 	fence->constant = true;
-	initStringInfo(&text);
-	for (p = template; *p; p++)
+	while ((kind = lockfence_next_part(&template, &part)) != TEMPLATE_END)
 	{
-		if ((*p == '{' || *p == '}') && p[1] == *p)
-			appendStringInfoChar(&text, *p++);
-		else if (*p == '{')
+		if (kind == TEMPLATE_COLUMN)
 		{
-			const char *end = placeholder_end(template, p + 1);
-
-			if (text.len > 0)
-				add_part(fence, text.data);
-			add_part(fence, pnstrdup(p + 1, end - p - 1))->attno = -1;
+			add_part(fence, part)->attno = -1;
 			fence->constant = false;
-			initStringInfo(&text);
-			p = end;
 		}
-		else if (*p == '}')
-			placeholder_end(template, p);
 		else
-			appendStringInfoChar(&text, *p);
+			add_part(fence, part);
 	}
-	if (text.len > 0 || fence->nparts == 0)
-		add_part(fence, text.data);
+	if (fence->nparts == 0)
+		add_part(fence, pstrdup(""));
 }
 
 /* The number of a column that the fence needs. */
@@ -445,50 +410,4 @@ lockfence_same_resource(const Fence *fence, Relation rel,
 			return false;
 	}
 	return true;
-}
-
-/* resource_of(target regclass, row record): the resource of a row, or null */
-Datum
-lockfence_resource_of(PG_FUNCTION_ARGS)
-{
-	Relation	rel = lockfence_open_table(PG_GETARG_OID(0), AccessShareLock);
-	const Fence *fence = lockfence_relation_fence(rel);
-	HeapTupleHeader row = PG_GETARG_HEAPTUPLEHEADER(1);
-	char	   *resource = NULL;
-
-	if (HeapTupleHeaderGetTypeId(row) != rel->rd_rel->reltype)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("the row is not of table \"%s\"", lockfence_visible(RelationGetRelationName(rel)))));
-	if (fence != NULL && fence->resource != NULL)
-	{
-		TupleTableSlot *slot = MakeSingleTupleTableSlot(RelationGetDescr(rel),
-														&TTSOpsHeapTuple);
-		HeapTupleData tuple = {.t_len = HeapTupleHeaderGetDatumLength(row),.t_data = row};
-
-		ExecStoreHeapTuple(&tuple, slot, false);
-		resource = lockfence_slot_resource(fence, rel, slot);
-		ExecDropSingleTupleTableSlot(slot);
-	}
-	table_close(rel, AccessShareLock);
-	if (resource == NULL)
-		PG_RETURN_NULL();
-	PG_RETURN_TEXT_P(cstring_to_text(resource));
-}
-
-/* template_columns(template text): the columns that a template names */
-Datum
-lockfence_template_columns(PG_FUNCTION_ARGS)
-{
-	Fence		fence = {0};
-	ArrayBuildState *columns = initArrayResult(TEXTOID, CurrentMemoryContext, false);
-
-	lockfence_split_template(&fence, text_to_cstring(PG_GETARG_TEXT_PP(0)));
-	for (int i = 0; i < fence.nparts; i++)
-	{
-		if (fence.parts[i].attno != 0)
-			columns = accumArrayResult(columns, CStringGetTextDatum(fence.parts[i].literal),
-									   false, TEXTOID, CurrentMemoryContext);
-	}
-	PG_RETURN_DATUM(makeArrayResult(columns, CurrentMemoryContext));
 }

@@ -5,7 +5,7 @@
 #ifndef LOCKFENCE_TEMPLATE_H
 #define LOCKFENCE_TEMPLATE_H
 
-#include "trigarg.h"
+#include "fencedef.h"
 
 extern AttrNumber lockfence_resolve_column(Relation rel, const char *column);
 extern void lockfence_split_template(Fence *fence, const char *template);

@@ -1,466 +1,450 @@
 /*
  * trigarg.c
- *		A fence as its trigger's arguments declare it, parsed and cached.
+ *		A fence's settings as the arguments of its triggers: read here and written
+ *		here, and nowhere else.
  *
- * The arguments, each `setting=value`, are the only place where a fence's
- * settings live, so that they survive pg_dump and cannot disagree with a
- * second copy.  Columns are named, and resolved per relation, since partitions
- * number theirs differently.  What cannot be resolved is an error: a fence that
- * does not know its resource lets no write pass.
- *
- * Parsed fences are cached a backend, by trigger.  An invalidation is only
- * counted; a stale fence is parsed again at its next use.  Before the next one
- * is parsed, all that are stale are dropped, since the trigger of a fence may be
- * gone for good.  They are handed to the transaction's memory, as a guard
- * further up may still use them.
+ * An argument is SETTING=VALUE; the last one of a setting counts, and a setting that
+ * has none is as by default.  The owner of a table can have them be any text, and
+ * administrators read them.  So reading takes them as text alone: it looks up no name and
+ * raises no error, but tells the settings as far as they make sense, and what is wrong with
+ * the first argument that does not.
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
-#include "access/relation.h"
-#include "access/xact.h"
-#include "catalog/namespace.h"
-#include "catalog/pg_proc.h"
-#include "catalog/pg_trigger.h"
+#include "access/detoast.h"
 #include "catalog/pg_type.h"
-#include "commands/trigger.h"
 #include "funcapi.h"
+#include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
-#include "miscadmin.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
-#include "utils/hsearch.h"
-#include "utils/lsyscache.h"
-#include "utils/memutils.h"
-#include "utils/syscache.h"
+#include "utils/json.h"
+#include "utils/jsonb.h"
 #include "utils/timestamp.h"
 
-#include "check.h"
 #include "lockfence.h"
-#include "record.h"
-#include "template.h"
+#include "placeholder.h"
 #include "trigarg.h"
 #include "visible.h"
 
-typedef struct CachedFence
-{
-	Oid			trigger;		/* hash key */
-	Oid			relid;
-	uint64		changes;		/* of the relation, as far as this backend has
-								 * been told */
-	uint64		parsed_changes; /* of which the fence knows; 0: not parsed */
-	MemoryContext context;		/* holds the fence */
-	Fence	   *fence;
-} CachedFence;
+#define MAX_WORDS 4
 
-/* The fence that was asked for last. */
-typedef struct LastFence
+static const struct
 {
-	Oid			trigger;
-	uint64		generation;		/* 0: none yet */
-	const Fence *fence;
-} LastFence;
+	const char *name;
+	const char *words[MAX_WORDS + 1];	/* which it may be, the default first;
+										 * none: any text */
+}			known_settings[NSETTINGS] = {
+	[SETTING_RESOURCE] = {"resource"},
+	[SETTING_TOKEN_COLUMN] = {"token_column"},
+	[SETTING_ACCEPT] = {"accept", {"any", "presented"}},
+	[SETTING_ENFORCEMENT] = {"enforcement", {"fenced", "advisory"}},
+	[SETTING_MISSING] = {"missing", {"reject", "allow"}},
+	[SETTING_REPEAT] = {"repeat", {"accept", "reject"}},
+	[SETTING_VALIDATOR] = {"validator"},
+	[SETTING_ADVISORY_SINCE] = {"advisory_since"}
+};
 
 PG_FUNCTION_INFO_V1(lockfence_fence_settings);
-PG_FUNCTION_INFO_V1(lockfence_is_guard);
+PG_FUNCTION_INFO_V1(lockfence_argument_list);
+PG_FUNCTION_INFO_V1(lockfence_declared);
+PG_FUNCTION_INFO_V1(lockfence_arguments);
+PG_FUNCTION_INFO_V1(lockfence_template_columns);
+PG_FUNCTION_INFO_V1(lockfence_placeholders);
 
-static HTAB *fences = NULL;
-static uint64 generation = 1;	/* changes when any cached fence turns stale */
-static uint64 swept = 1;		/* the generation up to which they are dropped */
-static LastFence last_fence;
+/* ---- faults ------------------------------------------------------------------------------------ */
 
-/* A relcache entry has changed: the fences of that relation are stale. */
-void
-lockfence_trigarg_at_relcache(Oid relid)
+static SettingFault
+setting_fault(const char *argument, const char *detail)
 {
-	HASH_SEQ_STATUS status;
-	CachedFence *cached;
+	return (SettingFault) {
+		.message = psprintf("invalid fence setting \"%s\"", lockfence_visible(argument)),
+		.detail = detail,
+		.hint = "Declare the fence again by lockfence.detach() and lockfence.attach()."
+	};
+}
 
-	if (fences == NULL)
+/* Raise the error, if there is a fault. */
+void
+lockfence_raise_fault(const SettingFault *fault)
+{
+	if (fault->message == NULL)
 		return;
-	hash_seq_init(&status, fences);
-	while ((cached = hash_seq_search(&status)) != NULL)
-	{
-		if (relid == cached->relid || !OidIsValid(relid) || lockfence_is_record(relid))
-		{
-			cached->changes++;
-			generation++;
-		}
-	}
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg_internal("%s", fault->message),
+			 errdetail_internal("%s", fault->detail),
+			 fault->hint ? errhint("%s", fault->hint) : 0));
 }
 
 /* The error for an argument that says nothing valid. */
 void
 lockfence_refuse_setting(const char *argument, const char *detail)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-			 errmsg("invalid fence setting \"%s\"", lockfence_visible(argument)),
-			 errdetail("%s", detail),
-			 errhint("Declare the fence again by lockfence.detach() and lockfence.attach().")));
+	SettingFault fault = setting_fault(argument, detail);
+
+	lockfence_raise_fault(&fault);
 }
 
-/* Which of two words is it?  True for the second. */
-static bool
-second_word(const char *argument, const char *value,
-			const char *first, const char *second)
+/* What is wrong with a template, as text.  The parts of a long one would take far more memory. */
+SettingFault
+lockfence_template_fault(const char *template)
 {
-	if (strcmp(value, first) != 0 && strcmp(value, second) != 0)
-		lockfence_refuse_setting(argument, psprintf("It must be \"%s\" or \"%s\".",
-													first, second));
-	return strcmp(value, second) == 0;
+	const char *rest = template;
+	TemplatePartKind kind;
+
+	if (strlen(template) > LOCKFENCE_MAX_RESOURCE_LEN)
+		return (SettingFault) {
+			.message = psprintf("resource must be 1 to %d bytes long", LOCKFENCE_MAX_RESOURCE_LEN),
+			.detail = psprintf("The template has %zu bytes.", strlen(template))
+		};
+	while ((kind = lockfence_next_part(&rest, NULL)) != TEMPLATE_END)
+	{
+		if (kind == TEMPLATE_FAULT)
+			return setting_fault(psprintf("resource=%s", template),
+								 "A placeholder is the name of a column in braces; a brace of the name itself is written twice.");
+	}
+	return (SettingFault) {0};
 }
 
-/* Take in one argument, `setting=value`. */
-static void
-parse_argument(Fence *fence, const char *argument)
+/* ---- reading ----------------------------------------------------------------------------------- */
+
+/* The setting of that name; -1: there is none. */
+static int
+find_setting(const char *name, size_t length)
+{
+	for (int i = 0; i < NSETTINGS; i++)
+	{
+		if (strlen(known_settings[i].name) == length &&
+			strncmp(known_settings[i].name, name, length) == 0)
+			return i;
+	}
+	return -1;
+}
+
+static bool
+takes_words(int setting)
+{
+	return known_settings[setting].words[0] != NULL;
+}
+
+static bool
+is_word(int setting, const char *value)
+{
+	for (int i = 0; value != NULL && known_settings[setting].words[i] != NULL; i++)
+	{
+		if (strcmp(known_settings[setting].words[i], value) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool
+is_default(int setting, const char *value)
+{
+	return takes_words(setting) && strcmp(known_settings[setting].words[0], value) == 0;
+}
+
+/* "any, presented" */
+static const char *
+list_words(int setting)
+{
+	StringInfoData list;
+
+	initStringInfo(&list);
+	for (int i = 0; known_settings[setting].words[i] != NULL; i++)
+		appendStringInfo(&list, "%s%s", i > 0 ? ", " : "", known_settings[setting].words[i]);
+	return list.data;
+}
+
+/*
+ * Read a timestamp; false: it is none.  Without a subtransaction: the input
+ * function takes nothing that an error would leave behind.
+ */
+static bool
+read_timestamp(const char *text, TimestampTz *timestamp)
+{
+	MemoryContext context = CurrentMemoryContext;
+	volatile bool valid = true;
+
+	PG_TRY();
+	{
+		*timestamp = DatumGetTimestampTz(DirectFunctionCall3(timestamptz_in,
+															 CStringGetDatum(text),
+															 ObjectIdGetDatum(InvalidOid),
+															 Int32GetDatum(-1)));
+	}
+	PG_CATCH();
+	{
+		if (ERRCODE_TO_CATEGORY(geterrcode()) != ERRCODE_DATA_EXCEPTION)
+			PG_RE_THROW();
+		MemoryContextSwitchTo(context);
+		FlushErrorState();
+		valid = false;
+	}
+	PG_END_TRY();
+	return valid;
+}
+
+/* What is wrong with an argument. */
+static SettingFault
+argument_fault(FenceSettings *settings, int setting, const char *argument, const char *value)
+{
+	if (setting < 0)
+		return setting_fault(argument, "There is no such setting.");
+	if (takes_words(setting) && !is_word(setting, value))
+		return setting_fault(argument, psprintf("It must be one of: %s.", list_words(setting)));
+	if (setting == SETTING_RESOURCE)
+		return lockfence_template_fault(value);
+	if (setting == SETTING_ADVISORY_SINCE && !read_timestamp(value, &settings->advisory_since))
+		return setting_fault(argument, "It must be a timestamp.");
+	return (SettingFault) {0};
+}
+
+/* Take in one argument, which has to stay. */
+void
+lockfence_read_argument(FenceSettings *settings, const char *argument)
 {
 	const char *equals = strchr(argument, '=');
-	const char *value = equals ? equals + 1 : "";
-	char	   *setting = equals ? pnstrdup(argument, equals - argument) : "";
+	const char *value = equals ? equals + 1 : NULL;
+	int			setting = equals ? find_setting(argument, equals - argument) : -1;
 
-	if (strcmp(setting, "resource") == 0)
-		fence->resource = pstrdup(value);
-	else if (strcmp(setting, "token_column") == 0)
-		fence->token_column = pstrdup(value);
-	else if (strcmp(setting, "accept") == 0)
-		fence->presented_only = second_word(argument, value, "any", "presented");
-	else if (strcmp(setting, "enforcement") == 0)
-		fence->advisory = second_word(argument, value, "fenced", "advisory");
-	else if (strcmp(setting, "advisory_since") == 0)
-		fence->advisory_since = DatumGetTimestampTz(DirectFunctionCall3(timestamptz_in,
-																		CStringGetDatum(value),
-																		ObjectIdGetDatum(InvalidOid),
-																		Int32GetDatum(-1)));
-	else if (strcmp(setting, "missing") == 0)
-		fence->missing_allowed = second_word(argument, value, "reject", "allow");
-	else if (strcmp(setting, "repeat") == 0)
-		fence->single_use = second_word(argument, value, "accept", "reject");
-	else if (strcmp(setting, "validator") == 0)
-		fence->validator = DatumGetObjectId(DirectFunctionCall1(regprocedurein,
-																CStringGetDatum(value)));
-	else
-		lockfence_refuse_setting(argument, "There is no such setting.");
-}
-
-/* The validator has to be the table owner's to call. */
-static void
-check_validator(const Fence *fence, Relation rel)
-{
-	if (OidIsValid(fence->validator) &&
-		!DatumGetBool(DirectFunctionCall3(has_function_privilege_id_id,
-										  ObjectIdGetDatum(rel->rd_rel->relowner),
-										  ObjectIdGetDatum(fence->validator),
-										  CStringGetTextDatum("EXECUTE"))))
-		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("permission denied for function %s",
-						lockfence_visible(get_func_name(fence->validator))),
-				 errdetail("The owner of table \"%s\" may not execute its fence's validator.",
-						   lockfence_visible(RelationGetRelationName(rel)))));
+	if (settings->fault.message == NULL)
+		settings->fault = argument_fault(settings, setting, argument, value);
+	if (setting >= 0 && (!takes_words(setting) || is_word(setting, value)))
+		settings->values[setting] = is_default(setting, value) ? NULL : value;
 }
 
 /*
- * Take in a trigger's arguments as the table's owner, whose validator may be
- * in a schema that is closed to whoever writes.
+ * The bytes of pg_trigger.tgargs, with a zero byte behind them; NULL: more than are
+ * looked at.  The arguments stand there one after the other, each ended by a zero byte.
  */
-static void
-parse_arguments(Fence *fence, Relation rel, const Trigger *trigger)
+char *
+lockfence_argument_bytes(Datum tgargs, int *length)
 {
-	Oid			user;
-	int			context;
+	bytea	   *bytes;
+	char	   *copy;
 
-	GetUserIdAndSecContext(&user, &context);
-	SetUserIdAndSecContext(rel->rd_rel->relowner, context | SECURITY_LOCAL_USERID_CHANGE);
-	for (int i = 0; i < trigger->tgnargs; i++)
-		parse_argument(fence, trigger->tgargs[i]);
-	SetUserIdAndSecContext(user, context);
-}
-
-/* Parse a trigger's arguments and resolve them against its table. */
-static Fence *
-parse_fence(Relation rel, const Trigger *trigger)
-{
-	Fence	   *fence = palloc0(sizeof(Fence));
-
-	parse_arguments(fence, rel, trigger);
-	if (fence->resource)
-	{
-		lockfence_split_template(fence, fence->resource);
-		lockfence_resolve_template(fence, rel);
-	}
-	else if (fence->token_column == NULL)
-		lockfence_refuse_setting("resource", "A fence needs a resource or a token column.");
-	if (fence->token_column)
-	{
-		fence->token_attno = lockfence_resolve_column(rel, fence->token_column);
-		fence->last_attno = Max(fence->last_attno, fence->token_attno);
-		if (getBaseType(TupleDescAttr(RelationGetDescr(rel),
-									  fence->token_attno - 1)->atttypid) != INT8OID)
-			lockfence_refuse_setting(psprintf("token_column=%s", fence->token_column),
-									 "The column must be of type lockfence.fence_token or bigint.");
-	}
-	check_validator(fence, rel);
-	fence->unrecorded = lockfence_lacks_record(fence, rel);
-	return fence;
-}
-
-/*
- * The trigger with arguments of its own: those of a relcache entry are gone
- * when it is rebuilt, which any catalog look-up may bring about.
- */
-static Trigger
-copy_trigger(const Trigger *trigger)
-{
-	Trigger		copy = *trigger;
-
-	copy.tgargs = palloc(Max(copy.tgnargs, 1) * sizeof(char *));
-	for (int i = 0; i < copy.tgnargs; i++)
-		copy.tgargs[i] = pstrdup(trigger->tgargs[i]);
+	/* before it is decompressed: it can be of any length */
+	if (toast_raw_datum_size(tgargs) - VARHDRSZ > LOCKFENCE_MAX_ARGUMENTS_LEN)
+		return NULL;
+	bytes = DatumGetByteaPP(tgargs);
+	*length = VARSIZE_ANY_EXHDR(bytes);
+	copy = palloc0(*length + 1);
+	memcpy(copy, VARDATA_ANY(bytes), *length);
 	return copy;
 }
 
-/* Let the transaction's end free the fence. */
-static void
-release_fence(CachedFence *cached)
-{
-	if (cached->context != NULL)
-		MemoryContextSetParent(cached->context, TopTransactionContext);
-	cached->context = NULL;
-	cached->fence = NULL;
-}
-
-static bool
-is_stale(const CachedFence *cached)
-{
-	return cached->parsed_changes != cached->changes;
-}
-
-/* Drop every stale fence. */
-static void
-drop_stale_fences(void)
-{
-	HASH_SEQ_STATUS status;
-	CachedFence *cached;
-
-	if (swept == generation)
-		return;
-	hash_seq_init(&status, fences);
-	while ((cached = hash_seq_search(&status)) != NULL)
-	{
-		if (!is_stale(cached))
-			continue;
-		release_fence(cached);
-		(void) hash_search(fences, &cached->trigger, HASH_REMOVE, NULL);
-	}
-	swept = generation;
-}
-
-/*
- * Make or renew the cache entry of a trigger.  It counts from the moment in which
- * all has been parsed, and as of the moment in which that began.
- */
-static void
-load_fence(CachedFence *cached, Relation rel, const Trigger *trigger)
-{
-	uint64		before = cached->changes;
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
-												  "lockfence fence",
-												  ALLOCSET_SMALL_SIZES);
-	MemoryContext old = MemoryContextSwitchTo(context);
-	Fence	   *fence = parse_fence(rel, trigger);
-
-	MemoryContextSwitchTo(old);
-	MemoryContextSetParent(context, CacheMemoryContext);
-	release_fence(cached);
-	cached->context = context;
-	cached->fence = fence;
-	cached->parsed_changes = before;
-}
-
-/* Parse the trigger's arguments until no invalidation comes in between. */
-static void
-refresh_fence(CachedFence *cached, Relation rel, Trigger trigger)
-{
-	while (is_stale(cached))
-		load_fence(cached, rel, &trigger);
-}
-
-/* The fence that a trigger of the relation declares. */
-static const Fence *
-cached_fence(Relation rel, const Trigger *trigger)
-{
-	CachedFence *cached;
-	bool		found;
-
-	if (fences == NULL)
-	{
-		HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(CachedFence)};
-
-		fences = hash_create("lockfence fences", 64, &ctl, HASH_ELEM | HASH_BLOBS);
-	}
-	cached = hash_search(fences, &trigger->tgoid, HASH_FIND, NULL);
-	if (cached != NULL && !is_stale(cached))
-		return cached->fence;
-	drop_stale_fences();
-	cached = hash_search(fences, &trigger->tgoid, HASH_ENTER, &found);
-	if (!found)
-	{
-		cached->relid = RelationGetRelid(rel);
-		cached->changes = 1;
-		cached->parsed_changes = 0;
-		cached->context = NULL;
-		cached->fence = NULL;
-	}
-	refresh_fence(cached, rel, copy_trigger(trigger));
-	return cached->fence;
-}
-
-/* The fence of the trigger that is being called, which its table has to be on record for. */
-const Fence *
-lockfence_trigger_fence(FunctionCallInfo fcinfo)
-{
-	TriggerData *trigger = (TriggerData *) fcinfo->context;
-	Oid			oid = trigger->tg_trigger->tgoid;
-
-	if (last_fence.trigger != oid || last_fence.generation != generation)
-	{
-		const Fence *fence = cached_fence(trigger->tg_relation, trigger->tg_trigger);
-
-		last_fence = (LastFence) {oid, generation, fence};
-	}
-	return last_fence.fence;
-}
-
-/* What the fence asks of a write to the resource. */
-FenceCheck
-lockfence_fence_check(const Fence *fence, Relation rel, const char *resource)
-{
-	return (FenceCheck) {
-		.write = {.rel = rel,.resource = resource,.advisory = fence->advisory},
-		.fence = fence,
-		.single_use = fence->single_use,
-		.validator = fence->validator
-	};
-}
-
-#define EVERY_WRITE (TRIGGER_TYPE_BEFORE | TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE | TRIGGER_TYPE_DELETE)
-
-/*
- * What a trigger of a guard's function has to be, pg_trigger.tgtype; 0: it is no such
- * function.  A guard is known by its function, since every owner of a table may
- * name a trigger at will, and rename a guard.
- */
-static int16
-guard_type(Oid function)
-{
-	static const struct
-	{
-		const char *function;
-		int16		type;
-	}			guards[] = {
-		{"guard_row", TRIGGER_TYPE_ROW | EVERY_WRITE},
-		{"guard_statement", EVERY_WRITE},
-		{"guard_truncate", TRIGGER_TYPE_BEFORE | TRIGGER_TYPE_TRUNCATE}
-	};
-	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-	Form_pg_proc proc;
-	int16		type = 0;
-
-	if (!HeapTupleIsValid(tuple))
-		return 0;
-	proc = (Form_pg_proc) GETSTRUCT(tuple);
-	for (int i = 0; i < lengthof(guards); i++)
-	{
-		if (strcmp(NameStr(proc->proname), guards[i].function) == 0 && proc->pronargs == 0 &&
-			proc->pronamespace == get_namespace_oid(LOCKFENCE_SCHEMA, true))
-			type = guards[i].type;
-	}
-	ReleaseSysCache(tuple);
-	return type;
-}
-
-/* Is a trigger a guard that is sure to fire for every write? */
-static bool
-is_sure_guard(const Trigger *trigger)
-{
-	return trigger->tgenabled == TRIGGER_FIRES_ALWAYS && trigger->tgnattr == 0 &&
-		trigger->tgqual == NULL && !TRIGGER_FOR_TRUNCATE(trigger->tgtype) &&
-		trigger->tgtype == guard_type(trigger->tgfoid);
-}
-
-/* The fence of a relation, or NULL where no guard is sure to fire. */
-const Fence *
-lockfence_relation_fence(Relation rel)
-{
-	/* a copy: looking a function up may have the relcache entry rebuilt */
-	TriggerDesc *triggers = CopyTriggerDesc(rel->trigdesc);
-
-	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)
-	{
-		if (is_sure_guard(&triggers->triggers[i]))
-			return cached_fence(rel, &triggers->triggers[i]);
-	}
-	return NULL;
-}
-
-/* _is_guard(function oid): is it the function of a guard, of whatever kind? */
+/* _argument_list(arguments bytea, number integer): see fence.sql */
 Datum
-lockfence_is_guard(PG_FUNCTION_ARGS)
+lockfence_argument_list(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_BOOL(guard_type(PG_GETARG_OID(0)) != 0);
+	int			length;
+	char	   *bytes = lockfence_argument_bytes(PG_GETARG_DATUM(0), &length);
+	ArrayBuildState *list = initArrayResult(TEXTOID, CurrentMemoryContext, false);
+	int			number = 0;
+
+	if (bytes == NULL || (length > 0 && bytes[length - 1] != '\0'))
+		PG_RETURN_NULL();
+	for (char *p = bytes; p < bytes + length; p += strlen(p) + 1)
+	{
+		if (!pg_verifymbstr(p, strlen(p), true))
+			PG_RETURN_NULL();
+		list = accumArrayResult(list, CStringGetTextDatum(p), false, TEXTOID, CurrentMemoryContext);
+		number++;
+	}
+	if (number != PG_GETARG_INT32(1))
+		PG_RETURN_NULL();
+	PG_RETURN_DATUM(makeArrayResult(list, CurrentMemoryContext));
 }
 
-/* A setting as a nullable text datum. */
+/* ---- settings as columns ----------------------------------------------------------------------- */
+
 static Datum
-text_or_null(const char *value, bool *isnull)
+return_row(FunctionCallInfo fcinfo, Datum *values, bool *isnull)
 {
-	*isnull = value == NULL;
-	return value ? CStringGetTextDatum(value) : (Datum) 0;
-}
-
-/*
- * fence_settings(arguments bytea): pg_trigger.tgargs, parsed.  The arguments
- * stand there one after the other, each ended by a zero byte; the caller's
- * need not be so well-formed.
- */
-Datum
-lockfence_fence_settings(PG_FUNCTION_ARGS)
-{
-	bytea	   *arguments = PG_GETARG_BYTEA_PP(0);
-	int			length = VARSIZE_ANY_EXHDR(arguments);
-	char	   *p;
-	const char *end;
-	Fence		fence = {0};
 	TupleDesc	tupdesc;
-	Datum		values[8];
-	bool		isnull[8] = {false};
 
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
-	if (length > LOCKFENCE_MAX_ARGUMENTS_LEN)
+	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, isnull));
+}
+
+/* The settings with their defaults, all but a timestamp as text. */
+static void
+fill_columns(const FenceSettings *settings, Datum *values, bool *isnull)
+{
+	for (int i = 0; i < NSETTINGS; i++)
+	{
+		const char *value = settings->values[i] ? settings->values[i] : known_settings[i].words[0];
+
+		isnull[i] = value == NULL;
+		values[i] = value ? CStringGetTextDatum(value) : (Datum) 0;
+	}
+	values[SETTING_ADVISORY_SINCE] = TimestampTzGetDatum(settings->advisory_since);
+	isnull[SETTING_ADVISORY_SINCE] |= settings->fault.message != NULL;
+}
+
+/* fence_settings(arguments bytea): the settings, or an error */
+Datum
+lockfence_fence_settings(PG_FUNCTION_ARGS)
+{
+	int			length;
+	char	   *bytes = lockfence_argument_bytes(PG_GETARG_DATUM(0), &length);
+	FenceSettings settings = {0};
+	Datum		values[NSETTINGS];
+	bool		isnull[NSETTINGS];
+
+	if (bytes == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("a fence's settings must be at most %d bytes long", LOCKFENCE_MAX_ARGUMENTS_LEN)));
-	p = palloc0(length + 1);
-	end = p + length;
-	memcpy(p, VARDATA_ANY(arguments), length);
-	for (; p < end; p += strlen(p) + 1)
+	for (char *p = bytes; p < bytes + length; p += strlen(p) + 1)
 	{
 		(void) pg_verifymbstr(p, strlen(p), false);
-		parse_argument(&fence, p);
+		lockfence_read_argument(&settings, p);
 	}
+	lockfence_raise_fault(&settings.fault);
+	fill_columns(&settings, values, isnull);
+	if (!isnull[SETTING_VALIDATOR])
+		values[SETTING_VALIDATOR] = DirectFunctionCall1(regprocedurein,
+														CStringGetDatum(settings.values[SETTING_VALIDATOR]));
+	PG_RETURN_DATUM(return_row(fcinfo, values, isnull));
+}
 
-	values[0] = text_or_null(fence.resource, &isnull[0]);
-	values[1] = text_or_null(fence.token_column, &isnull[1]);
-	values[2] = CStringGetTextDatum(fence.presented_only ? "presented" : "any");
-	values[3] = CStringGetTextDatum(fence.advisory ? "advisory" : "fenced");
-	values[4] = CStringGetTextDatum(fence.missing_allowed ? "allow" : "reject");
-	values[5] = CStringGetTextDatum(fence.single_use ? "reject" : "accept");
-	values[6] = ObjectIdGetDatum(fence.validator);
-	isnull[6] = !OidIsValid(fence.validator);
-	values[7] = TimestampTzGetDatum(fence.advisory_since);
-	isnull[7] = fence.advisory_since == 0;
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
-													  values, isnull)));
+/* What each of the settings says may be in order, and yet there is no fence. */
+static void
+require_fence(FenceSettings *settings)
+{
+	if (settings->fault.message != NULL)
+		return;
+	if (settings->values[SETTING_RESOURCE] == NULL && settings->values[SETTING_TOKEN_COLUMN] == NULL)
+		settings->fault.message = "they name neither a resource nor a token column";
+	else if (settings->values[SETTING_REPEAT] != NULL && settings->values[SETTING_MISSING] != NULL)
+		settings->fault.message = "a single-use fence cannot let writes without a token pass";
+}
+
+/* Those that are not as by default, by their names. */
+static Datum
+settings_as_jsonb(const FenceSettings *settings)
+{
+	StringInfoData json;
+
+	initStringInfo(&json);
+	appendStringInfoChar(&json, '{');
+	for (int i = 0; i < NSETTINGS; i++)
+	{
+		if (settings->values[i] == NULL)
+			continue;
+		appendStringInfo(&json, "%s\"%s\":", json.len > 1 ? "," : "", known_settings[i].name);
+		escape_json(&json, settings->values[i]);
+	}
+	appendStringInfoChar(&json, '}');
+	return DirectFunctionCall1(jsonb_in, CStringGetDatum(json.data));
+}
+
+/* Read a list of arguments. */
+static FenceSettings
+read_list(ArrayType *list)
+{
+	FenceSettings settings = {0};
+	Datum	   *arguments;
+	bool	   *isnull;
+	int			number;
+
+	deconstruct_array(list, TEXTOID, -1, false, TYPALIGN_INT, &arguments, &isnull, &number);
+	for (int i = 0; i < number; i++)
+		lockfence_read_argument(&settings, isnull[i] ? "" : TextDatumGetCString(arguments[i]));
+	require_fence(&settings);
+	return settings;
+}
+
+/* _declared(arguments text[]): the settings, and what is wrong with them */
+Datum
+lockfence_declared(PG_FUNCTION_ARGS)
+{
+	FenceSettings settings = {.fault.message = "they cannot be read"};
+	Datum		values[NSETTINGS + 2];
+	bool		isnull[NSETTINGS + 2] = {false};
+
+	if (!PG_ARGISNULL(0))
+		settings = read_list(PG_GETARG_ARRAYTYPE_P(0));
+	fill_columns(&settings, values, isnull);
+	values[NSETTINGS] = settings_as_jsonb(&settings);
+	isnull[NSETTINGS + 1] = settings.fault.message == NULL;
+	if (settings.fault.message != NULL)
+		values[NSETTINGS + 1] = CStringGetTextDatum(settings.fault.message);
+	PG_RETURN_DATUM(return_row(fcinfo, values, isnull));
+}
+
+/* _placeholders(template text): the columns that a template names; null: it makes no sense */
+Datum
+lockfence_placeholders(PG_FUNCTION_ARGS)
+{
+	const char *template = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	ArrayBuildState *columns = initArrayResult(TEXTOID, CurrentMemoryContext, false);
+	TemplatePartKind kind;
+	char	   *part;
+
+	if (lockfence_template_fault(template).message != NULL)
+		PG_RETURN_NULL();
+	while ((kind = lockfence_next_part(&template, &part)) != TEMPLATE_END)
+	{
+		if (kind == TEMPLATE_COLUMN)
+			columns = accumArrayResult(columns, CStringGetTextDatum(part), false, TEXTOID, CurrentMemoryContext);
+	}
+	PG_RETURN_DATUM(makeArrayResult(columns, CurrentMemoryContext));
+}
+
+/* template_columns(template text): the same, or an error */
+Datum
+lockfence_template_columns(PG_FUNCTION_ARGS)
+{
+	SettingFault fault = lockfence_template_fault(text_to_cstring(PG_GETARG_TEXT_PP(0)));
+
+	lockfence_raise_fault(&fault);
+	return lockfence_placeholders(fcinfo);
+}
+
+/* ---- writing ----------------------------------------------------------------------------------- */
+
+/* The value of a setting, or NULL; an error if it is none of the setting's words. */
+static const char *
+given_value(Jsonb *settings, int setting)
+{
+	const char *name = known_settings[setting].name;
+	JsonbValue	given;
+	const char *value = NULL;
+
+	if (getKeyJsonValueFromContainer(&settings->root, name, strlen(name), &given) == NULL)
+		return NULL;
+	if (given.type == jbvString)
+		value = pnstrdup(given.val.string.val, given.val.string.len);
+	if (takes_words(setting) && !is_word(setting, value))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("invalid value for \"%s\": %s", name,
+						value ? lockfence_visible(quote_literal_cstr(value)) : "NULL"),
+				 errhint("Use one of: %s.", list_words(setting))));
+	return value;
+}
+
+/* _arguments(settings jsonb): the settings as arguments, but for those that are as by default */
+Datum
+lockfence_arguments(PG_FUNCTION_ARGS)
+{
+	Jsonb	   *settings = PG_GETARG_JSONB_P(0);
+	ArrayBuildState *list = initArrayResult(TEXTOID, CurrentMemoryContext, false);
+
+	for (int i = 0; i < NSETTINGS; i++)
+	{
+		const char *value = given_value(settings, i);
+
+		if (value != NULL && !is_default(i, value))
+			list = accumArrayResult(list,
+									CStringGetTextDatum(psprintf("%s=%s", known_settings[i].name, value)),
+									false, TEXTOID, CurrentMemoryContext);
+	}
+	PG_RETURN_DATUM(makeArrayResult(list, CurrentMemoryContext));
 }

@@ -1,56 +1,46 @@
 /*
  * trigarg.h
- *		A fence as its trigger's arguments declare it.
+ *		A fence's settings as the arguments of its triggers.
  */
 #ifndef LOCKFENCE_TRIGARG_H
 #define LOCKFENCE_TRIGARG_H
 
 #include "datatype/timestamp.h"
-#include "fmgr.h"
-#include "storage/lockdefs.h"
-#include "utils/rel.h"
 
-#include "check.h"
-
-typedef struct TemplatePart
+/* In the order in which they are written, and of the columns of fence_settings(). */
+typedef enum FenceSetting
 {
-	char	   *literal;		/* text; NULL: the value of a column */
-	int			length;			/* of the text */
-	AttrNumber	attno;
-	Oid			type;			/* of the column */
-	FmgrInfo	output;
-} TemplatePart;
+	SETTING_RESOURCE,
+	SETTING_TOKEN_COLUMN,
+	SETTING_ACCEPT,
+	SETTING_ENFORCEMENT,
+	SETTING_MISSING,
+	SETTING_REPEAT,
+	SETTING_VALIDATOR,
+	SETTING_ADVISORY_SINCE
+} FenceSetting;
 
-typedef struct Fence
+#define NSETTINGS (SETTING_ADVISORY_SINCE + 1)
+
+/* Why arguments declare no fence, as the parts of an error. */
+typedef struct SettingFault
 {
-	/* as declared */
-	char	   *resource;		/* NULL: every row is its own resource */
-	char	   *token_column;	/* NULL: none */
-	bool		presented_only; /* the column is no proof */
-	bool		advisory;
-	TimestampTz advisory_since; /* 0: not told */
-	bool		missing_allowed;
-	bool		single_use;
-	Oid			validator;
-	bool		unrecorded;		/* its table should be on record, and is not */
+	const char *message;		/* NULL: they do */
+	const char *detail;
+	const char *hint;			/* or NULL */
+} SettingFault;
 
-	/* as resolved against a tuple descriptor */
-	AttrNumber	token_attno;	/* 0: none */
-	int			nparts;
-	TemplatePart *parts;
-	bool		constant;		/* the template has no placeholder */
-	AttrNumber	key_attno;		/* its only placeholder, if that is passed by
-								 * value, which settles its text; else 0 */
-	AttrNumber	last_attno;		/* the last column that the fence reads */
-	bool		pin_settings;	/* a value's text depends on session settings */
-	int			max_length;		/* of a name of text and integers alone; else 0 */
-} Fence;
+typedef struct FenceSettings
+{
+	const char *values[NSETTINGS];	/* NULL: not told, or as by default */
+	TimestampTz advisory_since; /* if told */
+	SettingFault fault;			/* the first one */
+} FenceSettings;
 
-extern const Fence *lockfence_trigger_fence(FunctionCallInfo fcinfo);
-extern const Fence *lockfence_relation_fence(Relation rel);
-extern FenceCheck lockfence_fence_check(const Fence *fence, Relation rel,
-										const char *resource);
+extern void lockfence_read_argument(FenceSettings *settings, const char *argument);
+extern char *lockfence_argument_bytes(Datum tgargs, int *length);
+extern SettingFault lockfence_template_fault(const char *template);
+extern void lockfence_raise_fault(const SettingFault *fault);
 extern void lockfence_refuse_setting(const char *argument, const char *detail);
-extern void lockfence_trigarg_at_relcache(Oid relid);
 
 #endif							/* LOCKFENCE_TRIGARG_H */

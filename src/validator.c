@@ -42,6 +42,8 @@
 #include "visible.h"
 #include "xact.h"
 
+PG_FUNCTION_INFO_V1(lockfence_is_validator);
+
 /* setting */
 static char *default_validator;
 
@@ -122,6 +124,13 @@ is_fit(Oid validator)
 		getBaseType(proc->proargtypes.values[1]) == INT8OID;
 	ReleaseSysCache(tuple);
 	return fit;
+}
+
+/* _is_validator(function oid) */
+Datum
+lockfence_is_validator(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(is_fit(PG_GETARG_OID(0)));
 }
 
 /* Refuse to go on without the default validator. */

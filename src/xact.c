@@ -26,12 +26,12 @@
 #include "utils/tuplestore.h"
 
 #include "args.h"
+#include "fencecache.h"
 #include "lockfence.h"
 #include "move.h"
 #include "readable.h"
 #include "refuse.h"
 #include "rows.h"
-#include "trigarg.h"
 #include "xact.h"
 
 typedef struct MemoEntry

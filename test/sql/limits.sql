@@ -10,6 +10,23 @@ SELECT length(resource) FROM lockfence.fence_settings(convert_to('resource=' || 
 SELECT accept FROM lockfence.fence_settings(decode(repeat('6163636570743d616e7900', 700), 'hex'));
 SELECT accept FROM lockfence.fence_settings(decode(repeat('6163636570743d616e7900', 1000000), 'hex'));
 
+-- Arguments as a trigger has them: whole, as many as it says, text, and no longer than a guard's.
+SELECT lockfence._argument_list('\x613d620062003d00', 3);
+SELECT lockfence._argument_list('', 0);
+SELECT lockfence._argument_list('\x613d620062', 2) IS NULL AS cut, lockfence._argument_list('\x613d620062003d00', 2) IS NULL AS miscounted,
+	lockfence._argument_list('\xff00', 1) IS NULL AS no_text, cardinality(lockfence._argument_list(decode(repeat('6100', 4096), 'hex'), 4096)),
+	lockfence._argument_list(decode(repeat('6100', 4097), 'hex'), 4097) IS NULL AS long;
+-- The last one of a setting counts, and the first fault is told.
+SELECT * FROM lockfence._declared(ARRAY['resource=a', 'accept=presented', 'resource=b={c}', 'accept=any', 'missing=allow']);
+SELECT resource, missing, advisory_since, settings, fault FROM lockfence._declared(ARRAY['resource={', 'missing=', 'missing=allow', 'advisory_since=soon', NULL]);
+SELECT fault FROM lockfence._declared(NULL);
+SELECT fault FROM lockfence._declared('{}');
+SELECT fault FROM lockfence._declared('{token_column=t,missing=allow,repeat=reject}');
+-- What is written is what was read, in one order.
+SELECT lockfence._arguments(d.settings) FROM lockfence._declared(ARRAY['validator=f(text,int8)', 'repeat=reject', 'advisory_since=2026-11-30', 'accept=presented', 'enforcement=advisory', 'token_column=t', 'resource=a=b']) d;
+SELECT lockfence._arguments('{"resource": null, "accept": "any", "missing": "allow", "colour": "red"}');
+SELECT lockfence._arguments('{"repeat": null}');
+
 CREATE SCHEMA test_limits;
 SET search_path = test_limits, public;
 CREATE TABLE t (id int PRIMARY KEY, fence lockfence.fence_token, list int[]);

@@ -106,6 +106,18 @@ INSERT INTO ledger VALUES (4, 20);
 RESET ROLE;
 SELECT count(*) FROM ledger;
 
+-- A validator whose token is of a domain of its own: named by its types, and asked.
+CREATE DOMAIN ticket AS bigint;
+CREATE FUNCTION know(resource text, token ticket) RETURNS boolean LANGUAGE sql AS 'SELECT token > 100';
+SELECT lockfence.detach('ledger');
+SELECT lockfence.attach('ledger', 'validator:own', 'token', validator => 'know(text, ticket)');
+SELECT validator FROM lockfence.fences WHERE target = 'ledger'::regclass;
+SELECT code FROM lockfence.verify('ledger') WHERE code LIKE 'validator%';
+INSERT INTO ledger VALUES (5, 100);
+\echo :LAST_ERROR_SQLSTATE
+INSERT INTO ledger VALUES (5, 101);
+SELECT count(*) FROM ledger;
+
 SET client_min_messages = warning;
 DROP SCHEMA test_validator, test_validator_closed CASCADE;
 DROP ROLE regress_validator_writer;

@@ -1,0 +1,419 @@
+/*
+ * fencecache.c
+ *		The fences of tables: read from the guards' arguments, resolved, and kept.
+ *
+ * The arguments of a guard are the only place where a fence's
+ * settings live, so that they survive pg_dump and cannot disagree with a
+ * second copy.  Columns are named, and resolved per relation, since partitions
+ * number theirs differently.  What cannot be resolved is an error: a fence that
+ * does not know its resource lets no write pass.
+ *
+ * Parsed fences are cached a backend, by trigger.  An invalidation is only
+ * counted; a stale fence is parsed again at its next use.  Before the next one
+ * is parsed, all that are stale are dropped, since the trigger of a fence may be
+ * gone for good.  They are handed to the transaction's memory, as a guard
+ * further up may still use them.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_proc.h"
+#include "catalog/pg_trigger.h"
+#include "catalog/pg_type.h"
+#include "commands/trigger.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/hsearch.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/syscache.h"
+
+#include "args.h"
+#include "check.h"
+#include "fencecache.h"
+#include "lockfence.h"
+#include "record.h"
+#include "template.h"
+#include "trigarg.h"
+#include "visible.h"
+
+typedef struct CachedFence
+{
+	Oid			trigger;		/* hash key */
+	Oid			relid;
+	uint64		changes;		/* of the relation, as far as this backend has
+								 * been told */
+	uint64		parsed_changes; /* of which the fence knows; 0: not parsed */
+	MemoryContext context;		/* holds the fence */
+	Fence	   *fence;
+} CachedFence;
+
+/* The fence that was asked for last. */
+typedef struct LastFence
+{
+	Oid			trigger;
+	uint64		generation;		/* 0: none yet */
+	const Fence *fence;
+} LastFence;
+
+PG_FUNCTION_INFO_V1(lockfence_resource_of);
+PG_FUNCTION_INFO_V1(lockfence_is_guard);
+
+static HTAB *fences = NULL;
+static uint64 generation = 1;	/* changes when any cached fence turns stale */
+static uint64 swept = 1;		/* the generation up to which they are dropped */
+static LastFence last_fence;
+
+/* A relcache entry has changed: the fences of that relation are stale. */
+void
+lockfence_fencecache_at_relcache(Oid relid)
+{
+	HASH_SEQ_STATUS status;
+	CachedFence *cached;
+
+	if (fences == NULL)
+		return;
+	hash_seq_init(&status, fences);
+	while ((cached = hash_seq_search(&status)) != NULL)
+	{
+		if (relid == cached->relid || !OidIsValid(relid) || lockfence_is_record(relid))
+		{
+			cached->changes++;
+			generation++;
+		}
+	}
+}
+
+/* The validator has to be the table owner's to call. */
+static void
+check_validator(const Fence *fence, Relation rel)
+{
+	if (OidIsValid(fence->validator) &&
+		!DatumGetBool(DirectFunctionCall3(has_function_privilege_id_id,
+										  ObjectIdGetDatum(rel->rd_rel->relowner),
+										  ObjectIdGetDatum(fence->validator),
+										  CStringGetTextDatum("EXECUTE"))))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("permission denied for function %s",
+						lockfence_visible(get_func_name(fence->validator))),
+				 errdetail("The owner of table \"%s\" may not execute its fence's validator.",
+						   lockfence_visible(RelationGetRelationName(rel)))));
+}
+
+/*
+ * The function that a fence names as its validator, looked up as the table's owner:
+ * it may be in a schema that is closed to the role that writes.
+ */
+static Oid
+find_validator(Relation rel, const char *signature)
+{
+	Oid			validator;
+	Oid			user;
+	int			context;
+
+	if (signature == NULL)
+		return InvalidOid;
+	GetUserIdAndSecContext(&user, &context);
+	SetUserIdAndSecContext(rel->rd_rel->relowner, context | SECURITY_LOCAL_USERID_CHANGE);
+	validator = DatumGetObjectId(DirectFunctionCall1(regprocedurein, CStringGetDatum(signature)));
+	SetUserIdAndSecContext(user, context);
+	return validator;
+}
+
+static char *
+copy_setting(const FenceSettings *settings, FenceSetting setting)
+{
+	const char *value = settings->values[setting];
+
+	return value ? pstrdup(value) : NULL;
+}
+
+/* What a trigger's arguments declare; an error where they make no sense. */
+static void
+take_settings(Fence *fence, Relation rel, const Trigger *trigger)
+{
+	FenceSettings settings = {0};
+
+	for (int i = 0; i < trigger->tgnargs; i++)
+		lockfence_read_argument(&settings, trigger->tgargs[i]);
+	lockfence_raise_fault(&settings.fault);
+	fence->resource = copy_setting(&settings, SETTING_RESOURCE);
+	fence->token_column = copy_setting(&settings, SETTING_TOKEN_COLUMN);
+	fence->presented_only = settings.values[SETTING_ACCEPT] != NULL;
+	fence->advisory = settings.values[SETTING_ENFORCEMENT] != NULL;
+	fence->missing_allowed = settings.values[SETTING_MISSING] != NULL;
+	fence->single_use = settings.values[SETTING_REPEAT] != NULL;
+	fence->validator = find_validator(rel, settings.values[SETTING_VALIDATOR]);
+}
+
+/* The token column has to be there, and to hold tokens. */
+static void
+resolve_token_column(Fence *fence, Relation rel)
+{
+	fence->token_attno = lockfence_resolve_column(rel, fence->token_column);
+	fence->last_attno = Max(fence->last_attno, fence->token_attno);
+	if (getBaseType(TupleDescAttr(RelationGetDescr(rel), fence->token_attno - 1)->atttypid) != INT8OID)
+		lockfence_refuse_setting(psprintf("token_column=%s", fence->token_column),
+								 "The column must be of type lockfence.fence_token or bigint.");
+}
+
+/* Parse a trigger's arguments and resolve them against its table. */
+static Fence *
+parse_fence(Relation rel, const Trigger *trigger)
+{
+	Fence	   *fence = palloc0(sizeof(Fence));
+
+	take_settings(fence, rel, trigger);
+	if (fence->resource)
+	{
+		lockfence_split_template(fence, fence->resource);
+		lockfence_resolve_template(fence, rel);
+	}
+	else if (fence->token_column == NULL)
+		lockfence_refuse_setting("resource", "A fence needs a resource or a token column.");
+	if (fence->token_column)
+		resolve_token_column(fence, rel);
+	check_validator(fence, rel);
+	fence->unrecorded = lockfence_lacks_record(fence, rel);
+	return fence;
+}
+
+/*
+ * The trigger with arguments of its own: those of a relcache entry are gone
+ * when it is rebuilt, which any catalog look-up may bring about.
+ */
+static Trigger
+copy_trigger(const Trigger *trigger)
+{
+	Trigger		copy = *trigger;
+
+	copy.tgargs = palloc(Max(copy.tgnargs, 1) * sizeof(char *));
+	for (int i = 0; i < copy.tgnargs; i++)
+		copy.tgargs[i] = pstrdup(trigger->tgargs[i]);
+	return copy;
+}
+
+/* Let the transaction's end free the fence. */
+static void
+release_fence(CachedFence *cached)
+{
+	if (cached->context != NULL)
+		MemoryContextSetParent(cached->context, TopTransactionContext);
+	cached->context = NULL;
+	cached->fence = NULL;
+}
+
+static bool
+is_stale(const CachedFence *cached)
+{
+	return cached->parsed_changes != cached->changes;
+}
+
+/* Drop every stale fence. */
+static void
+drop_stale_fences(void)
+{
+	HASH_SEQ_STATUS status;
+	CachedFence *cached;
+
+	if (swept == generation)
+		return;
+	hash_seq_init(&status, fences);
+	while ((cached = hash_seq_search(&status)) != NULL)
+	{
+		if (!is_stale(cached))
+			continue;
+		release_fence(cached);
+		(void) hash_search(fences, &cached->trigger, HASH_REMOVE, NULL);
+	}
+	swept = generation;
+}
+
+/*
+ * Make or renew the cache entry of a trigger.  It counts from the moment in which
+ * all has been parsed, and as of the moment in which that began.
+ */
+static void
+load_fence(CachedFence *cached, Relation rel, const Trigger *trigger)
+{
+	uint64		before = cached->changes;
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "lockfence fence",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	Fence	   *fence = parse_fence(rel, trigger);
+
+	MemoryContextSwitchTo(old);
+	MemoryContextSetParent(context, CacheMemoryContext);
+	release_fence(cached);
+	cached->context = context;
+	cached->fence = fence;
+	cached->parsed_changes = before;
+}
+
+/* Parse the trigger's arguments until no invalidation comes in between. */
+static void
+refresh_fence(CachedFence *cached, Relation rel, Trigger trigger)
+{
+	while (is_stale(cached))
+		load_fence(cached, rel, &trigger);
+}
+
+/* The fence that a trigger of the relation declares. */
+static const Fence *
+cached_fence(Relation rel, const Trigger *trigger)
+{
+	CachedFence *cached;
+	bool		found;
+
+	if (fences == NULL)
+	{
+		HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(CachedFence)};
+
+		fences = hash_create("lockfence fences", 64, &ctl, HASH_ELEM | HASH_BLOBS);
+	}
+	cached = hash_search(fences, &trigger->tgoid, HASH_FIND, NULL);
+	if (cached != NULL && !is_stale(cached))
+		return cached->fence;
+	drop_stale_fences();
+	cached = hash_search(fences, &trigger->tgoid, HASH_ENTER, &found);
+	if (!found)
+	{
+		cached->relid = RelationGetRelid(rel);
+		cached->changes = 1;
+		cached->parsed_changes = 0;
+		cached->context = NULL;
+		cached->fence = NULL;
+	}
+	refresh_fence(cached, rel, copy_trigger(trigger));
+	return cached->fence;
+}
+
+/* The fence of the trigger that is being called, which its table has to be on record for. */
+const Fence *
+lockfence_trigger_fence(FunctionCallInfo fcinfo)
+{
+	TriggerData *trigger = (TriggerData *) fcinfo->context;
+	Oid			oid = trigger->tg_trigger->tgoid;
+
+	if (last_fence.trigger != oid || last_fence.generation != generation)
+	{
+		const Fence *fence = cached_fence(trigger->tg_relation, trigger->tg_trigger);
+
+		last_fence = (LastFence) {oid, generation, fence};
+	}
+	return last_fence.fence;
+}
+
+/* What the fence asks of a write to the resource. */
+FenceCheck
+lockfence_fence_check(const Fence *fence, Relation rel, const char *resource)
+{
+	return (FenceCheck) {
+		.write = {.rel = rel,.resource = resource,.advisory = fence->advisory},
+		.fence = fence,
+		.single_use = fence->single_use,
+		.validator = fence->validator
+	};
+}
+
+#define EVERY_WRITE (TRIGGER_TYPE_BEFORE | TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE | TRIGGER_TYPE_DELETE)
+
+/*
+ * What a trigger of a guard's function has to be, pg_trigger.tgtype; 0: it is no such
+ * function.  A guard is known by its function, since every owner of a table may
+ * name a trigger at will, and rename a guard.
+ */
+static int16
+guard_type(Oid function)
+{
+	static const struct
+	{
+		const char *function;
+		int16		type;
+	}			guards[] = {
+		{"guard_row", TRIGGER_TYPE_ROW | EVERY_WRITE},
+		{"guard_statement", EVERY_WRITE},
+		{"guard_truncate", TRIGGER_TYPE_BEFORE | TRIGGER_TYPE_TRUNCATE}
+	};
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	Form_pg_proc proc;
+	int16		type = 0;
+
+	if (!HeapTupleIsValid(tuple))
+		return 0;
+	proc = (Form_pg_proc) GETSTRUCT(tuple);
+	for (int i = 0; i < lengthof(guards); i++)
+	{
+		if (strcmp(NameStr(proc->proname), guards[i].function) == 0 && proc->pronargs == 0 &&
+			proc->pronamespace == get_namespace_oid(LOCKFENCE_SCHEMA, true))
+			type = guards[i].type;
+	}
+	ReleaseSysCache(tuple);
+	return type;
+}
+
+/* Is a trigger a guard that is sure to fire for every write? */
+static bool
+is_sure_guard(const Trigger *trigger)
+{
+	return trigger->tgenabled == TRIGGER_FIRES_ALWAYS && trigger->tgnattr == 0 &&
+		trigger->tgqual == NULL && !TRIGGER_FOR_TRUNCATE(trigger->tgtype) &&
+		trigger->tgtype == guard_type(trigger->tgfoid);
+}
+
+/* The fence of a relation, or NULL where no guard is sure to fire. */
+const Fence *
+lockfence_relation_fence(Relation rel)
+{
+	/* a copy: looking a function up may have the relcache entry rebuilt */
+	TriggerDesc *triggers = CopyTriggerDesc(rel->trigdesc);
+
+	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)
+	{
+		if (is_sure_guard(&triggers->triggers[i]))
+			return cached_fence(rel, &triggers->triggers[i]);
+	}
+	return NULL;
+}
+
+/* _is_guard(function oid): is it the function of a guard, of whatever kind? */
+Datum
+lockfence_is_guard(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(guard_type(PG_GETARG_OID(0)) != 0);
+}
+
+/* resource_of(target regclass, row record): the resource of a row, or null */
+Datum
+lockfence_resource_of(PG_FUNCTION_ARGS)
+{
+	Relation	rel = lockfence_open_table(PG_GETARG_OID(0), AccessShareLock);
+	const Fence *fence = lockfence_relation_fence(rel);
+	HeapTupleHeader row = PG_GETARG_HEAPTUPLEHEADER(1);
+	char	   *resource = NULL;
+
+	if (HeapTupleHeaderGetTypeId(row) != rel->rd_rel->reltype)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("the row is not of table \"%s\"", lockfence_visible(RelationGetRelationName(rel)))));
+	if (fence != NULL && fence->resource != NULL)
+	{
+		TupleTableSlot *slot = MakeSingleTupleTableSlot(RelationGetDescr(rel),
+														&TTSOpsHeapTuple);
+		HeapTupleData tuple = {.t_len = HeapTupleHeaderGetDatumLength(row),.t_data = row};
+
+		ExecStoreHeapTuple(&tuple, slot, false);
+		resource = lockfence_slot_resource(fence, rel, slot);
+		ExecDropSingleTupleTableSlot(slot);
+	}
+	table_close(rel, AccessShareLock);
+	if (resource == NULL)
+		PG_RETURN_NULL();
+	PG_RETURN_TEXT_P(cstring_to_text(resource));
+}
