@@ -5,21 +5,21 @@ RETURNS bigint
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'lockfence_raise_mark_sql';
 COMMENT ON FUNCTION lockfence._raise_mark(text, lockfence.fence_token) IS
-'raises a mark to the token if it is lower; returns what stood before, the mark or else the floor, or null';
+'raises a mark to the token if it is lower; returns the previous mark, or else the floor, or null';
 
 CREATE FUNCTION lockfence._reset_mark(resource text, token lockfence.fence_token)
 RETURNS bigint
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'lockfence_reset_mark';
 COMMENT ON FUNCTION lockfence._reset_mark(text, lockfence.fence_token) IS
-'sets a mark to the token, up or down; returns the mark before, or null';
+'sets a mark to the token, up or down; returns the previous mark, or null';
 
 CREATE FUNCTION lockfence._fold_mark(resource text, token lockfence.fence_token)
 RETURNS boolean
 LANGUAGE c VOLATILE STRICT
 AS 'MODULE_PATHNAME', 'lockfence_fold_mark';
 COMMENT ON FUNCTION lockfence._fold_mark(text, lockfence.fence_token) IS
-'removes a mark that still is the token and that no transaction holds; returns whether it did';
+'deletes a mark that still equals the token and that no transaction holds; returns whether it did';
 
 CREATE FUNCTION lockfence._log(action text, resource text, before bigint, after bigint, reason text)
 RETURNS void
@@ -30,14 +30,14 @@ BEGIN
 	IF reason IS NULL OR btrim(reason) = '' THEN
 		RAISE EXCEPTION 'a reason is required'
 			USING ERRCODE = 'invalid_parameter_value',
-				HINT = 'Say why, for whoever reads lockfence.admin_log later.';
+				HINT = 'Give a reason, which lockfence.admin_log keeps.';
 	END IF;
 	INSERT INTO lockfence.admin_log (action, resource, before, after, reason)
 	VALUES (action, resource, before, after, reason);
 END
 $$;
 COMMENT ON FUNCTION lockfence._log(text, text, bigint, bigint, text) IS
-'writes a row of lockfence.admin_log; an error without a reason';
+'writes a row of lockfence.admin_log; fails without a reason';
 
 -- One row of lockfence.state, locked against other administrators.
 CREATE FUNCTION lockfence._set_state(name text, value bigint)
@@ -61,7 +61,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION lockfence._set_state(text, bigint) IS
-'sets a value of lockfence.state (null: removes it); returns the one before';
+'sets a value of lockfence.state (null: removes it); returns the previous value';
 
 CREATE FUNCTION lockfence._refuse_lower(resource text, before bigint, token bigint)
 RETURNS void
@@ -72,11 +72,11 @@ BEGIN
 	RAISE EXCEPTION 'the mark of resource "%" is already higher', lockfence._visible(resource)
 		USING ERRCODE = 'invalid_parameter_value',
 			DETAIL = format('It is %s; the token given is %s.', before, token),
-			HINT = 'Every holder below it is fenced out. Use lockfence.reset_mark() to lower a mark.';
+			HINT = 'Holders of lower tokens are fenced out already. Use lockfence.reset_mark() to lower a mark.';
 END
 $$;
 COMMENT ON FUNCTION lockfence._refuse_lower(text, bigint, bigint) IS
-'raises the error of a mark that is to be raised and is higher already';
+'raises the error for a mark that is higher already than the token it is to be raised to';
 
 CREATE FUNCTION lockfence.raise_mark(resource text, token lockfence.fence_token, reason text)
 RETURNS lockfence.fence_token
@@ -96,7 +96,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION lockfence.raise_mark(text, lockfence.fence_token, text) IS
-'force-release: fences out every holder up to and including token - 1; returns the mark before (null: none). Waits for transactions that hold the resource. Logged with the reason';
+'force-release: raises a mark, and so fences out every holder of a token up to token - 1; returns the previous mark (null: none). Waits for transactions that hold the resource. Logged with the reason';
 
 CREATE FUNCTION lockfence.reset_mark(resource text, token lockfence.fence_token, reason text)
 RETURNS lockfence.fence_token
@@ -113,7 +113,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION lockfence.reset_mark(text, lockfence.fence_token, text) IS
-'lowers a poisoned mark: sets it to the token of the holder that is to write next, and so lets in every token from there; returns the mark before. Logged with the reason';
+'lowers a poisoned mark: sets it to the token of the holder that is to write next, so that this token and every higher one are accepted; returns the previous mark. Logged with the reason';
 
 CREATE FUNCTION lockfence.set_epoch(epoch integer, reason text)
 RETURNS integer
@@ -131,14 +131,14 @@ BEGIN
 	IF before > epoch THEN
 		RAISE EXCEPTION 'the epoch cannot go back from % to %', before, epoch
 			USING ERRCODE = 'invalid_parameter_value',
-				HINT = 'Tokens of an ended epoch must stay refused. Advance the lock service''s epoch above it.';
+				HINT = 'Tokens of earlier epochs must stay stale. Raise the epoch of the lock service above the current one.';
 	END IF;
 	PERFORM lockfence._log('set_epoch', NULL, before, epoch, reason);
 	RETURN before;
 END
 $$;
 COMMENT ON FUNCTION lockfence.set_epoch(integer, text) IS
-'sets the current epoch, only forward: tokens of an earlier one are stale for every resource (LF001), of a later one unknown (LF004); returns the one before (null: any epoch was accepted). Logged with the reason';
+'sets the current epoch, only forward: tokens of an earlier epoch are stale for every resource (LF001), tokens of a later one are unknown (LF004); returns the previous epoch (null: any was accepted). Logged with the reason';
 
 CREATE FUNCTION lockfence.reset_floor(token lockfence.fence_token, reason text)
 RETURNS lockfence.fence_token
@@ -157,7 +157,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION lockfence.reset_floor(lockfence.fence_token, text) IS
-'sets the floor that stands for folded marks (null: none), for when prune() folded a poisoned one, and lowers that of reopen() to it if it is higher; returns the one before. Logged with the reason';
+'sets the floor, which stands for folded marks (null: none), after prune() has folded a poisoned mark; sets the minimum to the same token if it is higher; returns the previous floor. Logged with the reason';
 
 CREATE FUNCTION lockfence.gate(
 	OUT state text, OUT recorded_timeline bigint, OUT timeline bigint, OUT event text, OUT left_at pg_lsn,
@@ -165,14 +165,14 @@ CREATE FUNCTION lockfence.gate(
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'lockfence_gate';
 COMMENT ON FUNCTION lockfence.gate() IS
-'whether the database''s history has gone back. state: open; sealed, every write to a fenced table is LF005; changed, a change was let pass and is about to go on record; standby; off, nothing is on record. The timeline on record and the current one; how it changed, where the old one was left, and why, as PostgreSQL''s history says it';
+'whether the database has gone back in time. state: open; sealed: every fenced write is refused (LF005); changed: the timeline has changed, the settings let that pass, and the next fenced write puts it on record; standby; off: no timeline is on record. Also the timeline on record and the current one; how it changed, where the server left the old one, and why, as PostgreSQL''s timeline history has it';
 
 CREATE FUNCTION lockfence._record_timeline()
 RETURNS bigint
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'lockfence_record_timeline';
 COMMENT ON FUNCTION lockfence._record_timeline() IS
-'puts the current timeline on record; returns the one before, or null';
+'puts the current timeline on record; returns the previous one, or null';
 
 CREATE FUNCTION lockfence.reopen(floor lockfence.fence_token, reason text)
 RETURNS lockfence.fence_token
@@ -185,28 +185,28 @@ DECLARE
 	highest record;
 BEGIN
 	IF floor IS NULL OR floor <= 0 THEN
-		RAISE EXCEPTION 'the floor must be a token'
+		RAISE EXCEPTION 'the minimum must be a token'
 			USING ERRCODE = 'LF003', DETAIL = 'A token is always greater than zero.',
-				HINT = 'Name a token above every one that the lock service has issued so far.';
+				HINT = 'Give a token above every token that the lock service has issued so far.';
 	END IF;
 	PERFORM lockfence._record_timeline();
 	before := lockfence._set_state('minimum', floor);
 	IF before > floor THEN
-		RAISE EXCEPTION 'the floor cannot go back from % to %', before, floor
+		RAISE EXCEPTION 'the minimum cannot go back from % to %', before, floor
 			USING ERRCODE = 'invalid_parameter_value',
-				HINT = 'Holders that it keeps out must stay out. Use lockfence.reset_floor() if it is wrong.';
+				HINT = 'Holders that it fences out must stay out. Use lockfence.reset_floor() if it is wrong.';
 	END IF;
 	SELECT m.resource, m.token INTO highest FROM lockfence.mark m ORDER BY m.token DESC LIMIT 1;
 	IF highest.token > floor THEN
-		RAISE EXCEPTION 'the floor % is too low', floor
+		RAISE EXCEPTION 'the minimum % is too low', floor
 			USING ERRCODE = 'invalid_parameter_value',
 				DETAIL = format('The mark of resource "%s" is %s: higher tokens have been issued.',
 					lockfence._visible(highest.resource), highest.token),
-				HINT = 'Name a token above every one that the lock service has issued so far, or put a poisoned mark right by lockfence.reset_mark().';
+				HINT = 'Give a token above every token that the lock service has issued so far, or correct a poisoned mark by lockfence.reset_mark().';
 	END IF;
 	SELECT value INTO current_epoch FROM lockfence.state WHERE name = 'epoch';
 	IF lockfence.token_epoch(floor) > current_epoch THEN
-		RAISE EXCEPTION 'the floor % is of epoch %, and the current epoch is %', floor,
+		RAISE EXCEPTION 'the minimum % is of epoch %, and the current epoch is %', floor,
 			lockfence.token_epoch(floor), current_epoch
 			USING ERRCODE = 'LF004',
 				HINT = format('If the lock service has raised its epoch, call lockfence.set_epoch(%s, reason) first.',
@@ -217,7 +217,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION lockfence.reopen(lockfence.fence_token, text) IS
-'after the database went back: lets writes pass again (see LF005), from a token that is above every one issued so far. What is lower is stale for every resource from then on, of whatever kind of fence; returns the floor before (null: none). Also where nothing is sealed, as after a raw snapshot, which cannot be noticed. Logged with the reason';
+'opens the gate after the database went back in time (LF005), and sets the minimum: a token above every token issued so far. Lower tokens are stale from then on for every resource and every kind of fence; returns the previous minimum (null: none). Call it also after an event that the gate cannot see, such as the restore of a disk snapshot. Logged with the reason';
 
 CREATE FUNCTION lockfence.prune(older_than interval)
 RETURNS bigint
@@ -231,7 +231,7 @@ DECLARE
 	folded bigint := 0;
 BEGIN
 	IF older_than IS NULL OR older_than < interval '0' THEN
-		RAISE EXCEPTION 'older_than must be an interval that is not negative'
+		RAISE EXCEPTION 'older_than must not be null or negative'
 			USING ERRCODE = 'invalid_parameter_value';
 	END IF;
 	LOCK TABLE lockfence.state IN SHARE ROW EXCLUSIVE MODE;
@@ -255,7 +255,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION lockfence.prune(interval) IS
-'folds marks that were last advanced longer ago into the floor, which then stands for every resource without a mark; returns how many. Marks that a transaction holds, or of an epoch after the current one, stay. Choose an age well above the longest time that one grant is held: renewals advance nothing';
+'folds marks that were last advanced longer ago into the floor, which then stands for every resource without a mark; returns the number of marks folded. Marks that a transaction holds, and marks of an epoch after the current one, stay. Choose an age well above the longest time that one grant is held: renewals advance no mark';
 
 REVOKE ALL ON FUNCTION
 	lockfence._raise_mark(text, lockfence.fence_token),

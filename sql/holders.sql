@@ -1,8 +1,8 @@
 -- ---------------------------------------------------------------- holders
 
--- Field 4 of the locks is the class that lockfence uses, 0x4C46.  Who advances a
--- mark, or holds it by its tuple, keeps a lock on the table of marks instead.  A
--- prepared transaction shows itself by the lock on its own id.
+-- Field 4 of the locks is the class that lockfence uses, 0x4C46.  A transaction
+-- that advances a mark, or holds it by its tuple, keeps a lock on the table of
+-- marks instead.  A prepared transaction is known by the lock on its own id.
 CREATE VIEW lockfence.prepared_holds AS
 SELECT p.gid, p.owner, p.prepared, l.database, l.classid, l.objid, l.objsubid
 FROM pg_catalog.pg_locks l
@@ -21,5 +21,5 @@ WHERE l.pid IS NULL AND (
 			SELECT d.oid FROM pg_catalog.pg_database d
 			WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database())));
 COMMENT ON VIEW lockfence.prepared_holds IS
-'prepared transactions that hold a fenced resource until COMMIT PREPARED or ROLLBACK PREPARED, with the identity of the lock; null where the mark itself is what they hold';
+'prepared transactions that hold a fenced resource until COMMIT PREPARED or ROLLBACK PREPARED, with the identity of the lock; null if they hold the mark itself';
 GRANT SELECT ON lockfence.prepared_holds TO PUBLIC;

@@ -9,7 +9,7 @@ CREATE TABLE lockfence.mark (
 	CONSTRAINT mark_pkey PRIMARY KEY (resource)
 ) USING heap WITH (fillfactor = 50);
 COMMENT ON TABLE lockfence.mark IS
-'the high-water mark of each named resource: the highest token accepted. Written by the fence alone; see raise_mark(), reset_mark(), prune()';
+'the high-water mark of each named resource: the highest token accepted. Only the fence writes it; see raise_mark(), reset_mark(), prune()';
 COMMENT ON COLUMN lockfence.mark.token IS 'the highest token accepted';
 COMMENT ON COLUMN lockfence.mark.advanced_at IS 'start of the transaction that accepted it';
 COMMENT ON COLUMN lockfence.mark.resource IS 'the name of the resource, as its lock is named';
@@ -17,7 +17,7 @@ COMMENT ON COLUMN lockfence.mark.resource IS 'the name of the resource, as its l
 -- Only for speed: what it leads to is checked, and the primary key decides.
 CREATE INDEX mark_hash ON lockfence.mark USING hash (resource);
 COMMENT ON INDEX lockfence.mark_hash IS
-'by which the fence finds a mark quicker than by the primary key, which decides where this one is missing';
+'finds a mark faster than the primary key, which decides if this index is missing';
 
 CREATE TABLE lockfence.state (
 	name text COLLATE "C" NOT NULL,
@@ -29,7 +29,7 @@ CREATE TABLE lockfence.state (
 		(pg_catalog.starts_with(name, 'timeline:') AND value BETWEEN 1 AND 4294967295))
 ) USING heap;
 COMMENT ON TABLE lockfence.state IS
-'what holds for every resource: the current epoch (no row: any); the minimum, a token below which none is accepted since reopen(); the floor, a token that stands for marks folded by prune() (no row: none); and, under the name of the cluster''s system identifier, the timeline that the fence has on record';
+'what applies to every resource: the current epoch (no row: any); the minimum that reopen() has set, below which every token is stale (no row: none); the floor, which stands for the marks that prune() has folded (no row: none); and, under the name of the cluster''s system identifier, the timeline on record';
 
 -- No primary key: data restored into a database with a log of its own brings ids
 -- that are there already, and either record counts.
@@ -44,7 +44,7 @@ CREATE TABLE lockfence.admin_log (
 	reason text NOT NULL
 ) USING heap;
 COMMENT ON TABLE lockfence.admin_log IS
-'every call of an administration function: when, who (the session''s role), what, the token or epoch before and after, and why';
+'every call of an administration function: when, who (the session''s role), which function, the token or epoch before and after, and why';
 
 SELECT pg_catalog.pg_extension_config_dump('lockfence.mark', '');
 -- Not the timeline: it is true of these files only, and not of a database that a dump makes.
@@ -54,8 +54,8 @@ SELECT pg_catalog.pg_extension_config_dump('lockfence.admin_log', '');
 SELECT pg_catalog.pg_extension_config_dump('lockfence.admin_log_id_seq', '');
 
 REVOKE ALL ON lockfence.mark, lockfence.state, lockfence.admin_log FROM PUBLIC;
--- Not to everybody: a client that reads the mark and presents it is no holder, and
--- would not be found out.
+-- Not to PUBLIC: a client that reads the mark and presents it is not the holder, but
+-- nothing would tell it apart.
 GRANT SELECT ON lockfence.mark, lockfence.state, lockfence.admin_log TO pg_monitor;
 -- pg_dump reads it, too.
 GRANT SELECT ON SEQUENCE lockfence.admin_log_id_seq TO pg_monitor;
@@ -64,7 +64,7 @@ CREATE FUNCTION lockfence.guard_mark() RETURNS trigger
 LANGUAGE c
 AS 'MODULE_PATHNAME', 'lockfence_guard_mark';
 COMMENT ON FUNCTION lockfence.guard_mark() IS
-'trigger of lockfence.mark: turns DML, as of a data restore, into raised marks; LF009 for what would lower or remove one';
+'trigger of lockfence.mark: turns DML, as in a data restore, into raised marks; refuses with LF009 what would lower or remove a mark';
 
 CREATE FUNCTION lockfence.guard_marks() RETURNS trigger
 LANGUAGE c
@@ -89,13 +89,13 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION lockfence.merge_state() IS
-'trigger of lockfence.state: of a value that is there and one that comes, as by a data restore, the higher one counts; what comes says nothing of the timeline';
+'trigger of lockfence.state: if DML, as in a data restore, brings a value that is there already, the higher one stays; the timeline is not taken';
 
 CREATE FUNCTION lockfence.state_changed() RETURNS trigger
 LANGUAGE c
 AS 'MODULE_PATHNAME', 'lockfence_state_changed';
 COMMENT ON FUNCTION lockfence.state_changed() IS
-'trigger of lockfence.state: makes every session read it again';
+'trigger of lockfence.state: makes every session read the table again';
 
 REVOKE ALL ON FUNCTION lockfence.guard_mark(), lockfence.guard_marks(),
 	lockfence.merge_state(), lockfence.state_changed()

@@ -3,5 +3,5 @@ RETURNS boolean
 LANGUAGE c STABLE STRICT
 AS 'MODULE_PATHNAME', 'lockfence_needs_restart';
 COMMENT ON FUNCTION lockfence._needs_restart() IS
-'whether the server''s shared memory is that of another version of the library';
+'whether the server''s shared memory belongs to another version of the library';
 

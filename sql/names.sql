@@ -5,14 +5,14 @@ RETURNS void
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'lockfence_check_name';
 COMMENT ON FUNCTION lockfence._check_name(text) IS
-'raises an error for the name that refusals show of a row of a row fence, and a warning for one that no fence of the database can make';
+'fails for the name that refusals show for a row of a row fence, and warns of a name that no fence of the database can make';
 
 CREATE FUNCTION lockfence._is_named(resource text)
 RETURNS boolean
 LANGUAGE c STABLE STRICT
 AS 'MODULE_PATHNAME', 'lockfence_is_named';
 COMMENT ON FUNCTION lockfence._is_named(text) IS
-'whether a fence of the database can make a resource name, or there are none';
+'whether a fence of the database can make a resource name, or the database has no fences';
 
 REVOKE ALL ON FUNCTION lockfence._check_name(text) FROM PUBLIC;
 
@@ -34,7 +34,7 @@ BEGIN
 	IF names <> '{}' THEN
 		RETURN QUERY
 		SELECT NULL::regclass, 'info', 'mark_unnamed',
-			format('No fence can make the name of some marks, which keep no write out of a table: %s%s.', (
+			format('No fence can make the names of some marks, which therefore refuse no write to a table: %s%s.', (
 				SELECT string_agg(format('"%s"', n.name), ', ' ORDER BY n.place)
 				FROM unnest(names[:3]) WITH ORDINALITY AS n (name, place)),
 				CASE WHEN cardinality(names) > 3 THEN ', and others' END),
@@ -43,4 +43,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION lockfence._verify_mark_names() IS
-'findings of verify(): marks by names that no fence makes';
+'findings of verify(): marks whose names no fence makes';

@@ -5,14 +5,14 @@ RETURNS void
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'lockfence_present_ambient';
 COMMENT ON FUNCTION lockfence.present(lockfence.fence_token) IS
-'shows a token for whatever resource this transaction''s later writes touch; gone at its end, so alone in autocommit it has no effect. LF003 if it is no token';
+'presents a token for every resource that this transaction''s later writes touch. It ends with the transaction, so in autocommit it has no effect. LF003 if it is not a token';
 
 CREATE FUNCTION lockfence.present(resource text, token lockfence.fence_token)
 RETURNS lockfence.fence_token
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'lockfence_present';
 COMMENT ON FUNCTION lockfence.present(text, lockfence.fence_token) IS
-'shows a token for a resource: checks it, advances the mark, and holds the resource to the end of the transaction; returns the mark before (null: first). LF001 stale, LF003 no token, LF004 unknown epoch. Example: SELECT lockfence.present(''settle:batch-9921'', 281474976710698)';
+'presents a token for a resource: checks it, advances the mark if it is higher, and holds the resource until the transaction ends; returns the previous mark (null: none). LF001 stale, LF003 not a token, LF004 unknown epoch. Example: SELECT lockfence.present(''settle:batch-9921'', 281474976710698)';
 
 CREATE FUNCTION lockfence.presented()
 RETURNS TABLE (resource text, token lockfence.fence_token)
@@ -26,7 +26,7 @@ RETURNS boolean
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'lockfence_is_current';
 COMMENT ON FUNCTION lockfence.is_current(text, lockfence.fence_token) IS
-'is it worth going on? Whether the token would be accepted now, without any lock, so only as advice; also on a standby. LF003 if it is no token';
+'whether the token would be accepted now. It takes no lock, so the answer is only advice; works on a standby. LF003 if it is not a token';
 
 CREATE FUNCTION lockfence._light_holders(resource text)
 RETURNS integer[]
@@ -51,7 +51,7 @@ AS $$
 	WHERE d.datname = current_database() AND l.granted AND l.mode = 'ShareLock'
 $$;
 COMMENT ON FUNCTION lockfence.holders(text) IS
-'processes whose transactions were accepted at the mark of a resource, and hold it to their end; null: a prepared transaction, see prepared_holds. Not those that raise the mark at this moment, or hold it by its row. Example: SELECT a.* FROM lockfence.holders(''settle:batch-9921'') h JOIN pg_stat_activity a USING (pid)';
+'processes whose transactions were accepted at the mark of a resource and hold it until they end; null: a prepared transaction, see prepared_holds. Leaves out transactions that are raising the mark, or hold it by its row. Example: SELECT a.* FROM lockfence.holders(''settle:batch-9921'') h JOIN pg_stat_activity a USING (pid)';
 
 REVOKE ALL ON FUNCTION
 	lockfence.present(lockfence.fence_token),

@@ -28,9 +28,9 @@ CREATE TYPE lockfence._relation (
 	INPUT = lockfence._relation_in, OUTPUT = lockfence._relation_out,
 	RECEIVE = lockfence._relation_recv, SEND = lockfence._relation_send, LIKE = pg_catalog.oid);
 COMMENT ON TYPE lockfence._relation IS
-'a regclass to which the name of no table is 0, and no error';
+'a regclass that reads the name of a table that does not exist as 0, without an error';
 CREATE CAST (lockfence._relation AS pg_catalog.oid) WITHOUT FUNCTION AS IMPLICIT;
-COMMENT ON CAST (lockfence._relation AS pg_catalog.oid) IS 'by which it is compared';
+COMMENT ON CAST (lockfence._relation AS pg_catalog.oid) IS 'to compare it';
 
 CREATE TABLE lockfence.fenced (
 	target lockfence._relation NOT NULL,
@@ -38,7 +38,7 @@ CREATE TABLE lockfence.fenced (
 	CONSTRAINT fenced_pkey PRIMARY KEY (target)
 ) USING heap;
 COMMENT ON TABLE lockfence.fenced IS
-'what was fenced, beside the marks: each table that attach() or reconcile() has fenced here, its partitions and children. A named fence refuses every write to a table that is not in it (LF005): such a table came without its marks';
+'the record of what is fenced, beside the marks: each table that attach() or reconcile() has put on record, its partitions and children. A named fence rejects all writes to a table that is not on record (LF005): such a table came without its marks';
 COMMENT ON COLUMN lockfence.fenced.target IS 'the table';
 COMMENT ON COLUMN lockfence.fenced.arguments IS 'its fence, as the arguments of its guard declared it';
 
@@ -55,26 +55,26 @@ RETURNS boolean
 LANGUAGE c VOLATILE STRICT
 AS 'MODULE_PATHNAME', 'lockfence_record_fence';
 COMMENT ON FUNCTION lockfence._record_fence(regclass) IS
-'puts a table that has a guard on record as fenced; returns whether it was not. For the table''s owner';
+'puts a table that has a guard on record; returns whether it was not on record before. For the table''s owner';
 
 CREATE FUNCTION lockfence._forget_fence(target regclass)
 RETURNS boolean
 LANGUAGE c VOLATILE STRICT
 AS 'MODULE_PATHNAME', 'lockfence_forget_fence';
 COMMENT ON FUNCTION lockfence._forget_fence(regclass) IS
-'takes a table off the record of what is fenced; returns whether it was there. For the table''s owner';
+'takes a table off the record of what is fenced; returns whether it was on record. For the table''s owner';
 
 CREATE FUNCTION lockfence.guard_record() RETURNS trigger
 LANGUAGE c
 AS 'MODULE_PATHNAME', 'lockfence_guard_record';
 COMMENT ON FUNCTION lockfence.guard_record() IS
-'trigger of lockfence.fenced: what comes by DML, as of a data restore, joins what is there, and every session notices';
+'trigger of lockfence.fenced: adds what DML brings, as in a data restore, to what is there, and makes every session notice';
 
 CREATE FUNCTION lockfence.follow_partitions() RETURNS event_trigger
 LANGUAGE c
 AS 'MODULE_PATHNAME', 'lockfence_follow_partitions';
 COMMENT ON FUNCTION lockfence.follow_partitions() IS
-'event trigger: puts a new partition on record with its parent if it is empty; one with rows that is attached is not on record until reconcile(), nor is one that was detached';
+'event trigger: puts a new partition on record with its parent if it is empty; a table that is attached with rows, or that was detached before, is not on record until reconcile()';
 
 CREATE FUNCTION lockfence.follow_drops() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER
@@ -103,7 +103,7 @@ CREATE EVENT TRIGGER lockfence_partitions ON ddl_command_end
 WHEN TAG IN ('CREATE TABLE', 'ALTER TABLE')
 EXECUTE FUNCTION lockfence.follow_partitions();
 ALTER EVENT TRIGGER lockfence_partitions ENABLE ALWAYS;
-COMMENT ON EVENT TRIGGER lockfence_partitions IS 'keeps partitions on record with their parents, or off it';
+COMMENT ON EVENT TRIGGER lockfence_partitions IS 'puts partitions on record with their parents, or takes them off';
 
 CREATE EVENT TRIGGER lockfence_drops ON sql_drop
 WHEN TAG IN ('DROP TABLE', 'DROP SCHEMA', 'DROP OWNED', 'DROP EXTENSION')

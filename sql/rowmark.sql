@@ -6,7 +6,7 @@ CREATE FUNCTION lockfence._set_row_mark(
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'lockfence_set_row_mark';
 COMMENT ON FUNCTION lockfence._set_row_mark(regclass, jsonb, lockfence.fence_token, boolean) IS
-'sets the mark of one row of a row fence to the token, down too or up only; returns the row''s name as refusals show it, and the mark before, or null';
+'sets the mark of one row of a row fence to the token, in both directions or only up; returns the row''s name as refusals show it, and the previous mark, or null';
 
 CREATE FUNCTION lockfence.raise_mark(
 	target regclass, key jsonb, token lockfence.fence_token, reason text)
@@ -26,7 +26,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION lockfence.raise_mark(regclass, jsonb, lockfence.fence_token, text) IS
-'force-release of one row of a row fence, which the key tells: fences out every holder up to and including token - 1; returns the mark before (null: none). Waits for transactions that have written the row. Logged with the reason. Example: SELECT lockfence.raise_mark(''account'', ''{"id": 1}'', 44, ''holder 43 hangs'')';
+'force-release of one row of a row fence, which the key identifies: raises its mark, and so fences out every holder of a token up to token - 1; returns the previous mark (null: none). Waits for transactions that have written the row. Logged with the reason. Example: SELECT lockfence.raise_mark(''account'', ''{"id": 1}'', 44, ''holder 43 hangs'')';
 
 CREATE FUNCTION lockfence.reset_mark(
 	target regclass, key jsonb, token lockfence.fence_token, reason text)
@@ -43,14 +43,14 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION lockfence.reset_mark(regclass, jsonb, lockfence.fence_token, text) IS
-'lowers the poisoned mark of one row of a row fence, which the key tells: sets it to the token of the holder that is to write next, and so lets in every token from there; returns the mark before. Logged with the reason';
+'lowers the poisoned mark of one row of a row fence, which the key identifies: sets it to the token of the holder that is to write next, so that this token and every higher one are accepted; returns the previous mark. Logged with the reason';
 
 CREATE FUNCTION lockfence.is_current(target regclass, key jsonb, token lockfence.fence_token)
 RETURNS boolean
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'lockfence_is_row_current';
 COMMENT ON FUNCTION lockfence.is_current(regclass, jsonb, lockfence.fence_token) IS
-'the same for one row of a row fence, which the key tells; null if there is no such row. Takes SELECT on the columns of the key and the token';
+'whether the token would be accepted now for one row of a row fence, which the key identifies; null if there is no such row. Takes SELECT on the columns of the key and on the token column';
 
 REVOKE ALL ON FUNCTION
 	lockfence._set_row_mark(regclass, jsonb, lockfence.fence_token, boolean),

@@ -1,12 +1,12 @@
--- Privileges: the schema and what only reads are open to everybody.  What can
--- move a mark or make a fence is granted by the administrator.
+-- Privileges: PUBLIC may use the schema and the functions that only read.  The
+-- administrator grants those that can change a mark or make a fence.
 
 DO $$
 BEGIN
 	IF (SELECT nspowner FROM pg_catalog.pg_namespace WHERE nspname = 'lockfence')
 		<> (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = current_user) THEN
 		RAISE EXCEPTION 'schema "lockfence" belongs to another role'
-			USING HINT = 'Its owner could plant objects in it. Drop it, or have it owned by the role that creates the extension.';
+			USING HINT = 'Its owner could create objects in it. Drop the schema, or make the role that creates the extension its owner.';
 	END IF;
 END
 $$;

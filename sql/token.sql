@@ -3,7 +3,7 @@
 -- No CHECK: adding a column of a constrained domain would rewrite the table.
 CREATE DOMAIN lockfence.fence_token AS bigint;
 COMMENT ON DOMAIN lockfence.fence_token IS
-'fencing token: epoch (0..32767) * 2^48 + revision (0..2^48-1), always greater than 0; what is not is refused at the fence with LF003';
+'fencing token: epoch (0..32767) * 2^48 + revision (0..2^48-1), always greater than 0; the fence refuses other values with LF003';
 
 CREATE FUNCTION lockfence.make_token(epoch integer, revision bigint)
 RETURNS lockfence.fence_token

@@ -76,7 +76,7 @@ SELECT lockfence.raise_mark('test_names."odd, table" (id)=(1)', 45, 'by name');
 DROP TABLE anything;
 
 -- verify() finds the marks, and shows some.
-SELECT severity, code, problem, remedy, advice FROM lockfence.verify() WHERE code = 'mark_unnamed' AND problem ~ '^No fence can make the name of some marks, which keep no write out of a table: (".*", ){2}".*", and others[.]$' = false;
+SELECT severity, code, problem, remedy, advice FROM lockfence.verify() WHERE code = 'mark_unnamed' AND problem ~ '^No fence can make the names of some marks, which therefore refuse no write to a table: (".*", ){2}".*", and others[.]$' = false;
 SELECT count(*) FROM lockfence.verify() WHERE code = 'mark_unnamed';
 -- A session that knew a fence sees that it is gone.
 SELECT lockfence._is_named('names:a/b-1');
