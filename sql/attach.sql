@@ -21,9 +21,9 @@ AS $$
 		AND tgname IN ('~lockfence_row', '~lockfence_statement', '~lockfence_truncate')
 $$;
 COMMENT ON FUNCTION lockfence._impostors(regclass[]) IS
-'triggers that are named like guards and call another function';
+'triggers that have the name of a guard and another function';
 
--- What every table of the family has to be.
+-- Every table of the family has to pass this.
 CREATE FUNCTION lockfence._check_member(member regclass)
 RETURNS void
 LANGUAGE plpgsql
@@ -67,7 +67,7 @@ BEGIN
 	END IF;
 	IF EXISTS (SELECT FROM lockfence._impostors(ARRAY[member])) THEN
 		PERFORM lockfence._refuse_target(member,
-			format('Trigger "%s" of table "%s" has the name of a guard, and is none.',
+			format('Trigger "%s" of table "%s" has the name of a guard, but is not one.',
 				(SELECT min(name) FROM lockfence._impostors(ARRAY[member])), member),
 			'Rename the trigger, or drop it.');
 	END IF;
@@ -121,8 +121,8 @@ $$;
 COMMENT ON FUNCTION lockfence._check_placeholders(regclass, text, name) IS
 'raises an error if a resource template cannot be filled in from the table''s columns';
 
--- The column has to be fit on every table of the family: a partition or child
--- may have a default of its own.
+-- Checks the column of every table of the family: a partition or child may have
+-- a default of its own.
 CREATE FUNCTION lockfence._check_token_column(member regclass, token_column name)
 RETURNS void
 LANGUAGE plpgsql
@@ -148,7 +148,7 @@ BEGIN
 	END IF;
 	IF attribute.attidentity <> '' OR attribute.atthasdef THEN
 		PERFORM lockfence._refuse_target(member,
-			format('Column "%s" has a default, which would present a token that nobody holds.', token_column),
+			format('Column "%s" has a default, which would present a token that was granted to no holder.', token_column),
 			'Drop the default, or name another token column.');
 	END IF;
 END
@@ -171,7 +171,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION lockfence._provide_token_column(regclass, name) IS
-'adds a token column to a table if it is missing; raises LF009 if what is there cannot be one';
+'adds a token column to a table if it is missing; raises LF009 if the column that is there cannot be one';
 
 CREATE FUNCTION lockfence._check_validator(validator regprocedure)
 RETURNS void
@@ -193,7 +193,7 @@ $$;
 COMMENT ON FUNCTION lockfence._check_validator(regprocedure) IS
 'raises an error if a function cannot be a fence''s validator';
 
--- As it is found again whatever the search path.
+-- Qualified, so that it is found again whatever the search path.
 CREATE FUNCTION lockfence._signature(validator regprocedure)
 RETURNS text
 LANGUAGE sql STABLE
@@ -236,7 +236,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION lockfence._create_guards(regclass, boolean, text) IS
-'creates the guards of one table and has them fire always';
+'creates the guards of one table, which fire always';
 
 CREATE FUNCTION lockfence.attach(
 	target regclass,
@@ -279,13 +279,13 @@ BEGIN
 	IF resource IS NULL THEN
 		IF (SELECT relpersistence FROM pg_class WHERE oid = target) = 'u' THEN
 			PERFORM lockfence._refuse_target(target,
-				'The marks of a row fence live in its rows, and an unlogged table is empty after a crash.',
+				'The marks of a row fence are in its rows, and an unlogged table is empty after a crash.',
 				'Make the table logged, or name a resource.');
 		END IF;
 		IF validator IS NOT NULL THEN
 			RAISE EXCEPTION 'a row fence cannot have a validator'
 				USING ERRCODE = 'invalid_parameter_value',
-					DETAIL = 'A validator is asked by the name of a lock, and a row has none.',
+					DETAIL = 'A validator is called with the name of a resource, and a row has none.',
 					HINT = 'Name a resource.';
 		END IF;
 	ELSE
@@ -349,10 +349,10 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION lockfence.detach(regclass) IS
-'takes the fence off a table, its partitions and children, and off the record of what is fenced; the token column and the marks stay';
+'removes the fence from a table, its partitions and children, and takes them off the record of what is fenced; the token column and the marks stay';
 
--- The end of reconcile().  As the owner: the marks are the administrator's to vouch
--- for, and not the table's owner's.  On a standby, where all is on record, this
+-- The end of reconcile().  As the owner: the administrator vouches for the marks,
+-- and not the table's owner.  On a standby, where all is on record, this
 -- writes nothing.
 CREATE FUNCTION lockfence._reconciled(target regclass, raised bigint)
 RETURNS void
@@ -371,7 +371,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION lockfence._reconciled(regclass, bigint) IS
-'puts a table whose marks are there, its partitions and children on record, and logs what reconcile() did';
+'puts a table whose marks are there, its partitions and children on record, and logs the call of reconcile()';
 
 CREATE FUNCTION lockfence._rows_above_marks(target regclass, template text, token_column text, sample integer)
 RETURNS TABLE (resource text, token bigint, has_mark boolean)
@@ -400,7 +400,7 @@ BEGIN
 	ELSIF fence.kind IS NULL THEN
 		RAISE EXCEPTION 'the guards of table "%" declare no fence', lockfence._visible(target::text)
 			USING ERRCODE = 'object_not_in_prerequisite_state',
-				HINT = 'Look at lockfence.verify().';
+				HINT = 'See lockfence.verify().';
 	END IF;
 	IF fence.resource IS NOT NULL AND fence.token_column IS NOT NULL THEN
 		FOR found_mark IN
@@ -419,4 +419,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION lockfence.reconcile(regclass) IS
-'raises the marks of a named fence to the highest token stored in the rows, and puts the table, its partitions and children on record, which unseals it (LF005), after ATTACH PARTITION or a restore without the marks; returns how many went up. Reads the whole table, and runs nothing that its owner has defined; an error where row-level security hides rows from the caller. A fence without a token column has no tokens in its rows: see to its marks first. Logged';
+'raises the marks of a named fence to the highest tokens stored in its rows, and puts the table, its partitions and children on record, which unseals them (LF005), after ATTACH PARTITION or a restore without the marks; returns how many marks it raised. Reads the whole table, and runs nothing that its owner has defined; an error where row-level security hides rows from the caller. A fence without a token column has no tokens in its rows: see to its marks first. Logged';

@@ -1,11 +1,11 @@
 -- ---------------------------------------------------------------- the drill
 
--- A holder that comes back late, played in one session.  A transaction's memo
--- would have it speak for the newer grant, so the mark is set once more in
--- between, which makes the transaction forget what it holds.
+-- A stale holder, played in one session.  The transaction's memo would let it pass
+-- under the newer grant, so the mark is set once more in between, which makes the
+-- transaction forget what it holds.
 
--- Tables are others' here as well, so what they have defined runs as their owners, and
--- nothing of the values is looked at before.
+-- The tables belong to other roles, so what their owners have defined runs as the owners,
+-- and no value is read before.
 
 CREATE FUNCTION lockfence._as_owner(
 	target regclass, statement text, path text, OUT written bigint, OUT answer text[])
@@ -111,7 +111,7 @@ CREATE TYPE lockfence._stage AS (
 COMMENT ON TYPE lockfence._stage IS
 'the table of a drill: the partition that has the row, the fence, and a token higher than every one so far';
 
--- resource_of() does not answer for a fence that is damaged.
+-- resource_of() does not answer for a fence that is broken.
 CREATE FUNCTION lockfence._filled_in(template text)
 RETURNS text
 LANGUAGE plpgsql STABLE
@@ -160,7 +160,7 @@ BEGIN
 	stage.resource := answer[2];
 	IF stage.leaf IS NULL THEN
 		RAISE EXCEPTION 'the drill found no row of table "%" with this key', lockfence._visible(target::text)
-			USING ERRCODE = 'no_data_found', HINT = 'Name one that exists. What the drill does to it is rolled back.';
+			USING ERRCODE = 'no_data_found', HINT = 'Name a row that exists. What the drill does to it is rolled back.';
 	END IF;
 	stage.token := greatest(answer[3]::bigint, 0,
 		(SELECT m.token FROM lockfence.mark m WHERE m.resource = stage.resource),
@@ -170,10 +170,10 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION lockfence._set_stage(regclass, text) IS
-'looks at the table of a drill';
+'finds out what a drill needs to know of its table';
 
--- No ambient token, which would speak for the late holder as well; and not by
--- guarded_update() where there is another way, as it refuses a damaged fence.
+-- No ambient token, which would count for the stale holder as well; and not by
+-- guarded_update() if there is another way, as it refuses a broken fence.
 CREATE FUNCTION lockfence._take_over(
 	stage lockfence._stage, key jsonb, changes jsonb, token bigint, caller_path text)
 RETURNS void
@@ -206,8 +206,8 @@ $$;
 COMMENT ON FUNCTION lockfence._take_over(lockfence._stage, jsonb, jsonb, bigint, text) IS
 'a grant of the drill writes, and leaves its mark as if it had committed';
 
--- The ways in which the late holder comes; no statement: a way that is closed,
--- and why.  The order is the one in which they are tried.
+-- The paths by which the stale holder tries to write, in the order in which they are
+-- tried; no statement: a path that is closed, and why.
 CREATE FUNCTION lockfence._ways(stage lockfence._stage, key jsonb, changes jsonb, token bigint)
 RETURNS TABLE (path text, presented bigint, statement text, reason text)
 LANGUAGE plpgsql STABLE
@@ -253,7 +253,7 @@ BEGIN
 			coalesce(has_no_column, is_no_rival)),
 		(11, 'INSERT without a token', NULL, insert_row, is_no_rival),
 		(12, 'upsert', token, format('%s ON CONFLICT (%s) DO UPDATE SET %s', insert_row, keys, assignments),
-			CASE WHEN NOT lockfence._is_unique(stage.target, key) THEN 'the key is no unique index of the table' END),
+			CASE WHEN NOT lockfence._is_unique(stage.target, key) THEN 'the key is not a unique index of the table' END),
 		(13, 'MERGE', token,
 			format('MERGE INTO %s t USING (VALUES (1)) AS one (n) ON %s WHEN MATCHED THEN UPDATE SET %s',
 				name, condition, assignments),
@@ -268,7 +268,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION lockfence._ways(lockfence._stage, jsonb, jsonb, bigint) IS
-'the statements that the late holder of a drill tries';
+'the statements that the stale holder of a drill tries';
 
 -- The table's own triggers run under the caller's search path.
 CREATE FUNCTION lockfence._carry_out(
@@ -292,9 +292,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION lockfence._carry_out(text, text, lockfence._stage, jsonb, jsonb, text) IS
-'does what a statement of the late holder says, as the table''s owner where it writes; returns the number of rows';
+'executes a statement of the stale holder, as the table''s owner if it writes; returns the number of rows';
 
--- Whichever error comes is the answer, so all are expected.
+-- Any error is an answer, so all are expected.
 CREATE FUNCTION lockfence._try(
 	path text, presented bigint, statement text, stage lockfence._stage, key jsonb, changes jsonb, caller_path text,
 	OUT verdict text, OUT code text, OUT message text)
@@ -322,11 +322,11 @@ EXCEPTION
 END
 $$;
 COMMENT ON FUNCTION lockfence._try(text, bigint, text, lockfence._stage, jsonb, jsonb, text) IS
-'what comes of a statement of the late holder; it is rolled back';
+'the outcome of a statement of the stale holder, which is rolled back';
 
 CREATE TYPE lockfence._outcome AS (path text, verdict text, code text, message text, statement text);
 COMMENT ON TYPE lockfence._outcome IS
-'what came of a statement of drill()';
+'the outcome of a statement of drill()';
 
 -- Variables outlive the subtransaction that everything else happens in, and which
 -- ends by an exception in any case.
@@ -374,6 +374,6 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION lockfence.drill(regclass, jsonb, jsonb, text) IS
-'plays a late holder on a row of a table: a grant writes, a newer one takes over and writes, and the first comes back by every path there is. verdict: refused (as it should be), accepted (a stale write passed), ignored (no row, and no error), error (something else than the fence stopped it), skipped (message says why). Everything is rolled back. Waits for transactions that hold the row or its resource. The table''s triggers, and whatever else it evaluates, run as its owner, and security-restricted. For tests; takes a superuser, or a role with the owner''s rights. Example: SELECT * FROM lockfence.drill(''batch'', ''{"batch_id": 9921}'', ''{"state": "settled"}'')';
+'plays a stale holder on a row of a table: a grant writes, a newer one takes over and writes, and the first one tries to write again, by every path there is. verdict: refused (as it should be), accepted (a stale write passed), ignored (no row, and no error), error (something other than the fence stopped it), skipped (message says why). Everything is rolled back. Waits for transactions that hold the row or its resource. The table''s triggers, and everything else that it evaluates, run as its owner, in a security-restricted operation. For tests; takes a superuser, or a role with the owner''s rights. Example: SELECT * FROM lockfence.drill(''batch'', ''{"batch_id": 9921}'', ''{"state": "settled"}'')';
 
 REVOKE ALL ON FUNCTION lockfence.drill(regclass, jsonb, jsonb, text) FROM PUBLIC;

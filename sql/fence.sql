@@ -30,7 +30,7 @@ CREATE FUNCTION lockfence.fence_settings(
 LANGUAGE c STABLE STRICT
 AS 'MODULE_PATHNAME', 'lockfence_fence_settings';
 COMMENT ON FUNCTION lockfence.fence_settings(bytea) IS
-'the settings that a guard''s arguments (pg_trigger.tgargs) declare; an error if they declare none that make sense';
+'the settings that a guard''s arguments (pg_trigger.tgargs) declare; an error if the arguments are not valid';
 
 CREATE FUNCTION lockfence.template_columns(template text)
 RETURNS text[]
@@ -44,7 +44,7 @@ RETURNS text[]
 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
 AS 'MODULE_PATHNAME', 'lockfence_placeholders';
 COMMENT ON FUNCTION lockfence._placeholders(text) IS
-'template_columns(), with null in place of an error';
+'template_columns(), with null instead of an error';
 
 CREATE FUNCTION lockfence.resource_of(target regclass, target_row record)
 RETURNS text
@@ -70,7 +70,7 @@ $$;
 COMMENT ON FUNCTION lockfence._family(regclass) IS
 'a table with its partitions and inheritance children, parents first';
 
--- A guard is known by its function: every owner may name a trigger at will, and rename a guard.
+-- A guard is known by its function: every owner can give a trigger any name, and rename a guard.
 CREATE FUNCTION lockfence._is_guard(function oid)
 RETURNS boolean
 LANGUAGE c STABLE STRICT
@@ -83,7 +83,7 @@ RETURNS text[]
 LANGUAGE c IMMUTABLE STRICT
 AS 'MODULE_PATHNAME', 'lockfence_argument_list';
 COMMENT ON FUNCTION lockfence._argument_list(bytea, integer) IS
-'a trigger''s arguments (pg_trigger.tgargs and tgnargs); null if they are no text, of another number, or longer than a guard''s can be';
+'a trigger''s arguments (pg_trigger.tgargs and tgnargs); null if they are not text, of another number, or longer than a guard''s can be';
 
 -- As text: nothing that was declared is looked up.
 CREATE FUNCTION lockfence._declared(
@@ -95,14 +95,14 @@ CREATE FUNCTION lockfence._declared(
 LANGUAGE c STABLE
 AS 'MODULE_PATHNAME', 'lockfence_declared';
 COMMENT ON FUNCTION lockfence._declared(text[]) IS
-'the settings that a guard''s arguments declare, as far as they make sense; the same as an object, without what is as by default; and why they declare no fence, null if they do';
+'the settings that a guard''s arguments declare, as far as they are valid; the same as an object, without defaults; and why they declare no fence, null if they do';
 
 CREATE FUNCTION lockfence._arguments(settings jsonb)
 RETURNS text[]
 LANGUAGE c IMMUTABLE STRICT
 AS 'MODULE_PATHNAME', 'lockfence_arguments';
 COMMENT ON FUNCTION lockfence._arguments(jsonb) IS
-'a fence''s settings as the arguments of its triggers, without what is as by default; an error if a setting is none of its words';
+'a fence''s settings as the arguments of its triggers, without defaults; an error if a setting has a value that it cannot have';
 
 CREATE FUNCTION lockfence._is_validator(function oid)
 RETURNS boolean
@@ -111,8 +111,8 @@ AS 'MODULE_PATHNAME', 'lockfence_is_validator';
 COMMENT ON FUNCTION lockfence._is_validator(oid) IS
 'whether a function takes a resource and a token and returns boolean, as a validator does';
 
--- null: there is none, or the signature is no signature; 0: the role that asks may not
--- look into its schema.
+-- null: there is none, or the text is not a signature; 0: the current role may not use
+-- its schema.
 CREATE FUNCTION lockfence._find_validator(signature text)
 RETURNS regprocedure
 LANGUAGE plpgsql STABLE STRICT
@@ -170,5 +170,5 @@ WHERE t.tgfoid OPERATOR(pg_catalog.=) ANY (ARRAY[
 	'lockfence.guard_row()'::pg_catalog.regprocedure::pg_catalog.oid,
 	'lockfence.guard_statement()'::pg_catalog.regprocedure::pg_catalog.oid]);
 COMMENT ON VIEW lockfence.fences IS
-'every fenced table with its settings, whether it has them from a parent, the state of its triggers (all should be "always"), and whether it is on record, without which a named fence is sealed';
+'every fenced table with its settings, whether it has them from a parent, the state of its triggers (all should be "always"), and whether it is on record; if not, a named fence is sealed';
 GRANT SELECT ON lockfence.fences TO PUBLIC;

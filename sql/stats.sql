@@ -31,14 +31,14 @@ CREATE FUNCTION lockfence.stats_info(
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'lockfence_stats_info';
 COMMENT ON FUNCTION lockfence.stats_info() IS
-'whether there is shared memory for statistics; for how many tables, how many have counters and how many gave way to others; how many refusals are kept, were recorded and were overwritten; and since when';
+'whether there is shared memory for statistics; how many tables can have counters, how many have them and how many lost them to others; how many refusals are kept, were recorded and were overwritten; and the time of the last reset';
 
 CREATE FUNCTION lockfence.stats_reset()
 RETURNS void
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'lockfence_stats_reset';
 COMMENT ON FUNCTION lockfence.stats_reset() IS
-'sets every counter of every database to 0 and forgets the last refusals';
+'sets every counter of every database to 0 and deletes the last refusals';
 
 CREATE VIEW lockfence.stats AS
 SELECT c.oid::pg_catalog.regclass AS target,
@@ -52,7 +52,7 @@ FROM lockfence._stats() s
 WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()
 	AND (s.relid OPERATOR(pg_catalog.=) 0 OR c.oid IS NOT NULL);
 COMMENT ON VIEW lockfence.stats IS
-'what the fences of this database have decided, by table; a null target counts present(). Survives rollback, not a restart';
+'what the fences of this database have decided, by table; a null target counts present(). Survives a rollback, but not a restart';
 
 CREATE VIEW lockfence.refusals AS
 SELECT r.number, r.at, d.datname AS database,
@@ -65,7 +65,7 @@ FROM lockfence._refusals() r
 	LEFT JOIN pg_catalog.pg_roles a ON a.oid OPERATOR(pg_catalog.=) r.role
 ORDER BY r.number DESC;
 COMMENT ON VIEW lockfence.refusals IS
-'the last refusals of all databases, newest first: when, where, for which resource, the token presented, the mark it met, and who';
+'the last refusals of all databases, newest first: when, where, for which resource, the token presented, the mark it was compared with, and the session';
 
 REVOKE ALL ON FUNCTION lockfence._refusals(), lockfence.stats_reset() FROM PUBLIC;
 REVOKE ALL ON lockfence.refusals FROM PUBLIC;

@@ -1,7 +1,6 @@
 -- ---------------------------------------------------------------- verification
 
--- Nearly everything here reads catalogs alone and must answer in whatever state it
--- finds them.
+-- Nearly everything here reads only catalogs, and must answer in whatever state they are.
 
 CREATE TYPE lockfence._finding AS (
 	target regclass, severity text, code text, problem text, remedy text, advice text);
@@ -41,7 +40,7 @@ $$;
 COMMENT ON FUNCTION lockfence._guards(regclass[]) IS
 'the guards of some tables';
 
--- Fenced, or on record as such, or with a column or a trigger that says so.
+-- Fenced, or on record as fenced, or with a column or a trigger that says so.
 CREATE FUNCTION lockfence._fenced_tables()
 RETURNS SETOF regclass
 LANGUAGE sql STABLE
@@ -78,8 +77,8 @@ $$;
 COMMENT ON FUNCTION lockfence._ancestors(regclass) IS
 'a table with the tables that it is a partition of or inherits from';
 
--- Tables can inherit from each other along more paths than there are atoms, so that each
--- is come to once for each of its depths, and these are counted from the topmost tables alone.
+-- Tables can inherit from each other along more paths than there are atoms.  So each table
+-- is visited once per depth, and depths are counted from the topmost tables only.
 CREATE FUNCTION lockfence._families(tables regclass[])
 RETURNS SETOF regclass
 LANGUAGE sql STABLE
@@ -116,8 +115,8 @@ $$;
 COMMENT ON FUNCTION lockfence._kinds(jsonb) IS
 'the kinds of guards that a fence consists of, as far as its settings tell';
 
--- A fence reaches from its topmost table down, so that the tables asked for
--- are looked at with all that they are related to.
+-- A fence reaches from its topmost table down, so the given tables are checked with
+-- all tables that they are related to.
 CREATE FUNCTION lockfence._relatives(tables regclass[])
 RETURNS SETOF regclass
 LANGUAGE sql STABLE
@@ -137,7 +136,7 @@ $$;
 COMMENT ON FUNCTION lockfence._relatives(regclass[]) IS
 'tables with their parents and all of their partitions and children';
 
--- The topmost table says what the fence is.  Of two guards the stricter is believed.
+-- The topmost table declares the fence.  Of two guards, the stricter one counts.
 CREATE FUNCTION lockfence._members(tables regclass[], guards lockfence._guard[])
 RETURNS SETOF lockfence._member
 LANGUAGE sql STABLE
@@ -176,8 +175,8 @@ COMMENT ON FUNCTION lockfence._members(regclass[], lockfence._guard[]) IS
 -- A remedy can be run without being read: it neither widens a right, nor changes what
 -- was declared, nor lets a lower token pass.  So it never calls attach() or detach(), adds
 -- no column, drops nothing of others, and makes or enables a guard only if the guards of
--- the topmost table all say the same.  All else is advice: a sentence, and no SQL.  What
--- others named gets into a remedy by _identifier(), _literal() and _relation_name() alone.
+-- the topmost table all say the same.  Everything else is advice: a sentence, not SQL.
+-- Names that others have chosen get into a remedy by _identifier(), _literal() and _relation_name() alone.
 
 CREATE FUNCTION lockfence._argument_text(settings jsonb)
 RETURNS text
@@ -209,7 +208,7 @@ $$;
 COMMENT ON FUNCTION lockfence._create_guard(regclass, text, jsonb) IS
 'the statements that create one guard of a fence, and with it those of the partitions that have it from their parent';
 
--- A partition has its row guard from its parent, and so from the remedy of that one.
+-- A partition has its row guard from its parent, and so from the parent's remedy.
 CREATE FUNCTION lockfence._create_guards_of(member regclass, kinds text[], settings jsonb)
 RETURNS text
 LANGUAGE sql STABLE
@@ -230,7 +229,7 @@ RETURNS text
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT format('Declare the fence of %s anew %s, by lockfence.detach() and lockfence.attach() in one transaction.', root,
+	SELECT format('Declare the fence of %s again %s, by lockfence.detach() and lockfence.attach() in one transaction.', root,
 		CASE WHEN settings ?| ARRAY['resource', 'token_column']
 			THEN format('as (%s), if that is right', lockfence._argument_text(settings))
 			ELSE 'with the settings that it is to have' END)
@@ -238,7 +237,7 @@ $$;
 COMMENT ON FUNCTION lockfence._declare_anew(regclass, jsonb) IS
 'the advice to make a fence again';
 
--- The trigger that a cloned one has its name from, on 15 and later.
+-- The trigger that a cloned trigger has its name from, on 15 and later.
 CREATE FUNCTION lockfence._original(trigger oid)
 RETURNS oid
 LANGUAGE sql STABLE
@@ -268,7 +267,7 @@ $$;
 COMMENT ON FUNCTION lockfence._rename(oid, name) IS
 'the statement that renames a trigger';
 
--- Clones are reported where the one that they follow is not.
+-- A clone is reported if the trigger that it follows is not.
 CREATE FUNCTION lockfence._follows(trigger oid, members lockfence._member[])
 RETURNS boolean
 LANGUAGE sql STABLE

@@ -17,7 +17,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT NULL::regclass, 'warning', 'mark_missing',
 		format('lockfence.%s does not exist: %s.', n.name, CASE n.name
-			WHEN 'fenced' THEN 'that a table came without its marks is not noticed'
+			WHEN 'fenced' THEN 'a table that comes without its marks is not noticed'
 			ELSE 'every write to a fenced table is refused' END),
 		NULL, 'Restore a backup, or drop and create the extension, attach the tables again and raise the marks.'
 	FROM (VALUES ('mark'), ('state'), ('admin_log'), ('fenced')) AS n (name)
@@ -31,7 +31,7 @@ AS $$
 	UNION ALL
 	SELECT c.oid, 'warning', 'mark_row_security',
 		format('%s is under row-level security, which can hide rows from dumps and administration.', c.oid::regclass),
-		NULL, 'Disable row-level security, once no role relies on it: what it hides is then seen by whoever may read the table.'
+		NULL, 'Disable row-level security, once no role relies on it: every role that may read the table then sees what it hides.'
 	FROM (VALUES ('mark'), ('state'), ('admin_log'), ('fenced')) AS n (name) CROSS JOIN LATERAL lockfence._own_class(n.name) c
 	WHERE c.relrowsecurity OR c.relforcerowsecurity
 	UNION ALL
@@ -58,7 +58,7 @@ AS $$
 		format('%s has a column "%s" that the fence does not know and %s.', c.oid::regclass,
 			lockfence._visible(a.attname), CASE WHEN f.is_harmless THEN 'leaves null'
 				ELSE 'cannot leave null: no mark is raised' END),
-		NULL, 'Drop the column, if what it holds is needed no more.'
+		NULL, 'Drop the column, if its contents are no longer needed.'
 	FROM (VALUES ('mark', 3), ('state', 2)) AS n (name, number)
 		CROSS JOIN LATERAL lockfence._own_class(n.name) c JOIN pg_attribute a ON a.attrelid = c.oid
 		JOIN lockfence._foreign_things() f ON f.target = c.oid AND f.kind = 'column' AND f.name = a.attname
@@ -134,7 +134,7 @@ AS $$
 	WHERE p.problem IS NOT NULL
 $$;
 COMMENT ON FUNCTION lockfence._verify_mark_hash() IS
-'findings of verify(): the index that makes reading a mark quicker';
+'findings of verify(): the index that makes finding a mark faster';
 
 CREATE FUNCTION lockfence._verify_mark_guards()
 RETURNS SETOF lockfence._finding
@@ -199,10 +199,10 @@ AS $$
 		format('%s has %s%s, which is not of the extension: %s.', t.target, t.kind,
 			' "' || lockfence._visible(t.name) || '"', CASE
 				WHEN t.is_harmless THEN 'the fence writes past it'
-				ELSE 'what the fence writes could be lost, and so it raises no mark' END),
+				ELSE 'what the fence writes could be lost, so it raises no mark' END),
 		NULL, CASE
 			WHEN t.kind = 'trigger' THEN 'End the tool that copies the table by it, and see that it does not put its copy in place; then drop the trigger.'
-			WHEN t.kind IN ('rule', 'index') OR t.conrelid = t.target THEN 'Find out whose it is, and drop it.'
+			WHEN t.kind IN ('rule', 'index') OR t.conrelid = t.target THEN 'Find out what it is for, and drop it.'
 			ELSE 'Undo what gave it that: the extension made it without.' END
 	FROM thing t
 	WHERE (t.name IS NULL OR t.name NOT IN ('mark_pkey', 'mark_hash'))
@@ -215,18 +215,18 @@ AS $$
 		CASE WHEN e.oid IS NULL THEN 'Restore a backup, or drop and create the extension, attach the tables again and raise the marks.' END
 	FROM (VALUES
 		('lockfence_before_ddl', 'lockfence.guard_ddl()'::regprocedure,
-			'others can put on the tables of marks what loses marks'),
-		('lockfence_after_ddl', 'lockfence.guard_ddl()', 'others can put on the tables of marks what loses marks'),
+			'other roles can put objects on the tables of marks that make them lose marks'),
+		('lockfence_after_ddl', 'lockfence.guard_ddl()', 'other roles can put objects on the tables of marks that make them lose marks'),
 		('lockfence_watch_types', 'lockfence.watch_types()', 'commands that give resources other names are not warned of'),
 		('lockfence_partitions', 'lockfence.follow_partitions()',
-			'new partitions are sealed, and one that is detached and written to is trusted when it comes back'),
+			'new partitions are sealed, and a partition that is detached, written to and attached again is trusted'),
 		('lockfence_drops', 'lockfence.follow_drops()', 'tables that are dropped stay on record')
 	) AS n (name, function, problem)
 		LEFT JOIN pg_event_trigger e ON e.evtname = n.name AND e.evtfoid = n.function
 	WHERE e.oid IS NULL OR e.evtenabled <> 'A'
 $$;
 COMMENT ON FUNCTION lockfence._verify_foreign_things() IS
-'findings of verify(): what others have put on the tables of marks, and whether they could';
+'findings of verify(): what other roles have put on the tables of marks, and whether they could';
 
 CREATE FUNCTION lockfence._verify_mark_privileges()
 RETURNS SETOF lockfence._finding
@@ -252,8 +252,8 @@ AS $$
 	GROUP BY g.class, g.kind, g.grantee
 	UNION ALL
 	SELECT g.class, 'warning', 'mark_is_public',
-		format('Every role may read %s: a client that reads a mark and presents it is no holder, and is not found out.', g.class),
-		NULL, 'Grant it to the roles that watch, and revoke it from PUBLIC.'
+		format('Every role may read %s: a client that reads a mark and presents it is not the holder, and is not detected.', g.class),
+		NULL, 'Grant it to the roles that monitor, and revoke it from PUBLIC.'
 	FROM granted g
 	WHERE g.grantee = 0 AND split_part(g.privilege, ' ', 1) = 'SELECT' AND g.class IN (
 		SELECT c.oid FROM pg_class c WHERE c.relname IN ('mark', 'state', 'admin_log', 'refusals'))
@@ -267,7 +267,7 @@ AS $$
 	WHERE lockfence._is_outsider(m.member, 0)
 $$;
 COMMENT ON FUNCTION lockfence._verify_mark_privileges() IS
-'findings of verify(): who can write marks by hand, or read them';
+'findings of verify(): roles that can write marks by hand, or read them';
 
 CREATE FUNCTION lockfence._verify_schema()
 RETURNS SETOF lockfence._finding
@@ -275,7 +275,7 @@ LANGUAGE sql STABLE ROWS 10
 SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT NULL::regclass, 'warning', 'schema_owner',
-		format('Schema lockfence is owned by "%s", who can drop the fence''s objects and plant others.',
+		format('Schema lockfence is owned by "%s", which can drop the fence''s objects and create others in their place.',
 			pg_get_userbyid(n.nspowner)),
 		NULL, 'Look at what is in it, and give it to the superuser that owns the extension.'
 	FROM pg_namespace n
@@ -307,7 +307,7 @@ AS $$
 		WHERE d.classid = s.catalog AND d.objid = s.id AND d.objsubid = 0 AND d.deptype IN ('e', 'a', 'i'))
 $$;
 COMMENT ON FUNCTION lockfence._verify_schema() IS
-'findings of verify(): who owns, and what is in, the extension''s schema';
+'findings of verify(): the owner and the contents of the extension''s schema';
 
 CREATE FUNCTION lockfence._verify_functions()
 RETURNS SETOF lockfence._finding
@@ -320,7 +320,7 @@ AS $$
 				SELECT FROM aclexplode(o.initial) AS a WHERE a.grantee = 0) AS is_internal
 		FROM lockfence._own_objects() o JOIN pg_proc p ON o.kind = 'FUNCTION' AND p.oid = o.id
 			LEFT JOIN (VALUES
-				('present_is_public', 'any role can raise any mark, and so lock every holder out.',
+				('present_is_public', 'any role can raise any mark, and so fence every holder out.',
 					'Grant it to the roles that hold locks, and revoke it from PUBLIC.', ARRAY[
 					'present', 'guarded_update', 'guarded_delete', 'guard_row', 'guard_statement', 'guard_truncate']),
 				('admin_is_public', 'any role can move marks.', NULL, ARRAY[
@@ -361,7 +361,7 @@ AS $$
 			OR o.prosrc <> 'lockfence_' || o.proname)
 	UNION ALL
 	SELECT NULL, 'warning', 'function_owner',
-		format('%s is owned by "%s", who can replace it.', o.routine, pg_get_userbyid(o.proowner)),
+		format('%s is owned by "%s", which can replace it.', o.routine, pg_get_userbyid(o.proowner)),
 		NULL, 'Look at what it does, and give it to the superuser that owns the extension.'
 	FROM own o JOIN pg_roles r ON r.oid = o.proowner
 	WHERE NOT r.rolsuper
@@ -413,7 +413,7 @@ BEGIN
 				('session_replication_role', 'replica_role_grant', 'it can keep triggers that are not ALWAYS from firing.'),
 				('lockfence.bypass', 'bypass_grant', 'it can write past every fence.'),
 				('lockfence.preempt', 'preempt_grant', 'it can end other roles'' transactions.'),
-				('lockfence.validator', 'validator_grant', 'it can raise marks to tokens that nobody was asked about.')
+				('lockfence.validator', 'validator_grant', 'it can raise marks to tokens that no validator was asked about.')
 			) AS s (name, code, problem) ON s.name = p.parname
 		WHERE lockfence._is_outsider(a.grantee, 10)
 	$query$;
@@ -508,20 +508,20 @@ BEGIN
 	FROM gate WHERE state = 'changed' AND event = 'other system'
 	UNION ALL
 	SELECT NULL, 'warning', 'timeline_unknown',
-		'No timeline is on record: that the database goes back in time would not be noticed.',
+		'No timeline is on record: lockfence would not notice if the database went back in time.',
 		$remedy$SELECT lockfence._record_timeline() FROM lockfence.gate() AS g WHERE g.state OPERATOR(pg_catalog.=) 'off';$remedy$,
 		NULL
 	FROM gate WHERE state = 'off'
 	UNION ALL
 	SELECT NULL, 'info', 'timeline_ignored',
-		format('lockfence.on_timeline_change is %s: a database that goes back in time lets outdated holders in.', s.setting),
+		format('lockfence.on_timeline_change is %s: if the database goes back in time, stale holders are accepted.', s.setting),
 		NULL, 'Reset it, unless its value was chosen for this database.'
 	FROM gate, current_setting('lockfence.on_timeline_change') AS s (setting)
 	WHERE s.setting IN ('warn', 'ignore');
 END
 $$;
 COMMENT ON FUNCTION lockfence._verify_gate() IS
-'findings of verify(): the database''s history went back, or would not be noticed to';
+'findings of verify(): the database went back in time, or lockfence would not notice it';
 
 CREATE FUNCTION lockfence._verify_statistics()
 RETURNS SETOF lockfence._finding
@@ -602,7 +602,7 @@ LANGUAGE sql STABLE ROWS 10
 SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT NULL::regclass, 'warning', v.code, format(v.problem, s.signature),
-		NULL, 'Set lockfence.validator where it is set now: to a function that there is, or to nothing.'
+		NULL, 'Set lockfence.validator where it is set now: to a function that exists, or to nothing.'
 	FROM nullif(current_setting('lockfence.validator', true), '') AS s (signature)
 		CROSS JOIN LATERAL lockfence._find_validator(s.signature) AS f (validator)
 		JOIN (VALUES
@@ -615,7 +615,7 @@ AS $$
 	WHERE s.signature IS NOT NULL
 $$;
 COMMENT ON FUNCTION lockfence._verify_default_validator() IS
-'findings of verify(): a default validator that cannot be asked';
+'findings of verify(): a default validator that cannot be called';
 
 CREATE FUNCTION lockfence._verify_database()
 RETURNS SETOF lockfence._finding
@@ -646,8 +646,8 @@ $$;
 COMMENT ON FUNCTION lockfence._verify_database() IS
 'findings of verify() about the extension and the database';
 
--- Parents first, as what mends a parent can mend its partitions.  Whatever a finding was
--- made of, it is shown on one line, and what is not on one line is no remedy.  Compiling
+-- Parents first, since the remedy of a parent can mend its partitions.  A finding is shown
+-- on one line, whatever it was made of; text that is not on one line is not a remedy.  Compiling
 -- queries that meet a few rows takes far longer than running them.
 CREATE FUNCTION lockfence.verify(target regclass DEFAULT NULL)
 RETURNS TABLE (target regclass, severity text, code text, problem text, remedy text, advice text)
@@ -666,4 +666,4 @@ AS $$
 	) AS v
 $$;
 COMMENT ON FUNCTION lockfence.verify(regclass) IS
-'what is wrong with a table''s fence (null: with every fence), its partitions and children, and with the extension in this database; no rows: nothing. severity: error, a stale write can pass; warning, somebody could let one pass, or right writes fail; info, declared so. remedy is SQL that mends it and can be run without being read, parents first; advice is what to decide. Example: SELECT remedy FROM lockfence.verify() WHERE severity = ''error'' AND remedy IS NOT NULL';
+'what is wrong with a table''s fence (null: with every fence), its partitions and children, and with the extension in this database; no rows: nothing. severity: error, a stale write can pass; warning, a role could let one pass, or valid writes fail; info, declared so. remedy is SQL that closes the gap and can be run without being read, parents first; advice says what to decide. Example: SELECT remedy FROM lockfence.verify() WHERE severity = ''error'' AND remedy IS NOT NULL';

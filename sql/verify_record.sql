@@ -1,5 +1,5 @@
--- What was fenced, and what is: tables that came without their marks, and those
--- that have lost their guards.
+-- The record against what is fenced: tables that came without their marks, and
+-- tables that have lost their guards.
 
 CREATE FUNCTION lockfence._is_on_record(member regclass)
 RETURNS boolean
@@ -10,7 +10,7 @@ AS $$
 		OR (SELECT relpersistence = 't' FROM pg_class WHERE oid = member)
 $$;
 COMMENT ON FUNCTION lockfence._is_on_record(regclass) IS
-'whether a table is on record as fenced, or needs not be';
+'whether a table is on record as fenced, or need not be';
 
 CREATE FUNCTION lockfence._recorded(member regclass)
 RETURNS jsonb
@@ -43,8 +43,8 @@ AS $$
 				WHEN u.settings ? 'enforcement' THEN 'its fence reports every write'
 				ELSE 'its fence is sealed, and refuses every write' END),
 		NULL, format(CASE WHEN u.decides
-				THEN 'Restore its marks, or raise the floor by lockfence.reopen(), where the tokens in its rows do not tell them; then call lockfence.reconcile(%s).'
-				ELSE 'Call lockfence.detach(%s), if it is a former partition that is to be fenced no more.' END,
+				THEN 'Restore its marks, or set the minimum by lockfence.reopen(), if the tokens in its rows do not tell them; then call lockfence.reconcile(%s).'
+				ELSE 'Call lockfence.detach(%s), if it is a former partition that is no longer to be fenced.' END,
 			lockfence._relation_literal(u.member))
 	FROM unrecorded u
 	WHERE NOT EXISTS (

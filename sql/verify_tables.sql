@@ -7,7 +7,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT f.member, 'error', 'foreign_leaf',
 		format('%s is a foreign table under a fenced one: its rows can be written without this server.', f.member),
-		NULL, 'Fence it where its rows are, or take it out of the fenced table.'
+		NULL, 'Fence it on the server that holds its rows, or remove it from the fenced table.'
 	FROM unnest(members) f JOIN pg_class c ON c.oid = f.member
 	WHERE c.relkind = 'f' AND f.root IS NOT NULL
 	UNION ALL
@@ -132,7 +132,7 @@ AS $$
 	WHERE g.place = 1 AND g.name <> g.proper_name AND NOT lockfence._follows(g.id, members)
 	UNION ALL
 	SELECT g.member, 'warning', 'guard_duplicate',
-		format('Trigger "%s" of %s is a second %s guard: each write is decided twice, maybe not alike.',
+		format('Trigger "%s" of %s is a second %s guard: each write is checked twice, possibly with different results.',
 			g.name, g.member, g.kind),
 		NULL, lockfence._declare_anew(f.root, f.settings)
 	FROM guard g JOIN unnest(members) f ON f.member = g.member
@@ -164,7 +164,7 @@ AS $$
 	WHERE a.reason IS NOT NULL
 	UNION ALL
 	SELECT i.member, CASE WHEN f.root IS NULL THEN 'warning' ELSE 'error' END, 'guard_impostor',
-		format('Trigger "%s" of %s has the name of a guard and calls %s, which is none: it decides nothing.',
+		format('Trigger "%s" of %s has the name of a guard and calls %s, which is not a guard function: it decides nothing.',
 			i.name, i.member, i.function),
 		NULL, 'Look at what it does, and rename or drop it.'
 	FROM unnest(members) f CROSS JOIN LATERAL lockfence._impostors(ARRAY[f.member]) i
@@ -226,10 +226,10 @@ AS $$
 		format('Token column "%s" of %s does not exist: every write is refused.', f.token_column, f.member),
 		NULL,
 		CASE
-			WHEN o.column_name IS NOT NULL THEN format('If it is "%s" now, name it back or declare the fence of %s anew.',
+			WHEN o.column_name IS NOT NULL THEN format('If it is "%s" now, rename it back or declare the fence of %s again.',
 				o.column_name, f.root)
-			WHEN f.settings ? 'resource' THEN format('Declare the fence of %s anew, with another token column or without one.', f.root)
-			ELSE 'The marks of its rows went with it. Have the lock service raise its epoch and call lockfence.set_epoch(), before the fence is declared anew.'
+			WHEN f.settings ? 'resource' THEN format('Declare the fence of %s again, with another token column or without one.', f.root)
+			ELSE 'The marks of its rows went with it. Have the lock service raise its epoch and call lockfence.set_epoch(), before the fence is declared again.'
 		END
 	FROM fence f CROSS JOIN LATERAL (
 			SELECT CASE count(*) WHEN 1 THEN min(attname::text) END FROM pg_attribute
@@ -290,7 +290,7 @@ AS $$
 	SELECT p.member, 'warning', 'placeholder_missing',
 		format('%s has no column "%s", which its resource "%s" names: every write is refused.',
 			p.member, p.name, p.settings ->> 'resource'),
-		NULL, format('Name the column back, or declare the fence of %s anew with the column that holds it now in place of {%s}.',
+		NULL, format('Rename the column back, or declare the fence of %s again with the column that holds it now in place of {%s}.',
 			p.root, p.name)
 	FROM placeholder p
 	WHERE p.attgenerated IS NULL
@@ -298,7 +298,7 @@ AS $$
 	SELECT p.member, 'warning', 'placeholder_unfit',
 		format('Column "%s" of %s, which its resource "%s" names, is a generated column: every write is refused.',
 			p.name, p.member, p.settings ->> 'resource'),
-		NULL, format('Declare the fence of %s anew with the columns that it is computed from in place of {%s}, or make it an ordinary column in %s.',
+		NULL, format('Declare the fence of %s again with the columns that it is computed from in place of {%s}, or make it an ordinary column in %s.',
 			p.root, p.name, h.home)
 	FROM placeholder p CROSS JOIN LATERAL lockfence._column_home(p.member, p.name) AS h (home)
 	WHERE p.attgenerated <> '' AND (h.home = p.member OR h.home NOT IN (SELECT m.member FROM unnest(members) m))
@@ -306,7 +306,7 @@ AS $$
 	SELECT p.member, 'error', 'placeholder_unfit',
 		format('Column "%s" of %s is both the token and part of the resource "%s": every token has a mark of its own.',
 			p.name, p.member, p.settings ->> 'resource'),
-		NULL, format('Declare the fence of %s anew with another column in place of {%s}.', p.root, p.name)
+		NULL, format('Declare the fence of %s again with another column in place of {%s}.', p.root, p.name)
 	FROM placeholder p
 	WHERE p.name = p.settings ->> 'token_column'
 $$;
@@ -330,16 +330,16 @@ AS $$
 	FROM unnest(members) f
 		JOIN (VALUES
 			('enforcement', 'advisory', 'is advisory: it reports stale writes and lets them pass.',
-				'Declare it anew as fenced, once it reports no write that is right.'),
+				'Declare it again as fenced, once it reports no write that is right.'),
 			('missing', 'missing_allowed', 'lets writes without a token pass.',
-				'Declare it anew so that they are refused, once every writer shows its token.')
+				'Declare it again so that they are refused, once every writer presents its token.')
 		) AS v (setting, code, problem, advice) ON f.settings ? v.setting
 	WHERE f.member = f.root
 	UNION ALL
 	SELECT f.member, 'warning', 'advisory_long',
 		format('The fence of %s has been advisory since %s, which is more than 30 days.',
 			f.member, min(a.advisory_since)),
-		NULL, 'Declare it anew as fenced, or take it off.'
+		NULL, 'Declare it again as fenced, or detach it.'
 	FROM unnest(members) f JOIN lockfence.fences a ON a.target = f.member
 	WHERE f.member = f.root AND f.settings ? 'enforcement'
 		AND a.advisory_since < now() - interval '30 days'
@@ -361,14 +361,14 @@ AS $$
 	)
 	SELECT a.member, 'warning', 'validator_missing',
 		format('Validator %s of %s does not exist: every write is refused.', a.signature, a.member),
-		NULL, format('Create it again, or declare the fence of %s anew with another one or without.', a.root)
+		NULL, format('Create it again, or declare the fence of %s again with another one or without.', a.root)
 	FROM asked a
 	WHERE a.validator IS NULL
 	UNION ALL
 	SELECT a.member, 'error', 'validator_unfit',
 		format('Validator %s of %s is not a function of a resource and a token that returns boolean.',
 			a.signature, a.member),
-		NULL, format('Create it as one, or declare the fence of %s anew with another one or without.', a.root)
+		NULL, format('Create it as one, or declare the fence of %s again with another one or without.', a.root)
 	FROM asked a JOIN pg_proc p ON p.oid = a.validator
 	WHERE NOT lockfence._is_validator(p.oid)
 	UNION ALL
@@ -429,15 +429,15 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT o.member, 'warning', 'owner_can_login',
 		CASE WHEN o.owner IN (SELECT lockfence._logins_as(o.owner)) THEN
-			format('%s is owned by login role "%s", which can take its guards off.',
+			format('%s is owned by login role "%s", which can remove its guards.',
 				o.member, pg_get_userbyid(o.owner))
 		ELSE
-			format('%s is owned by "%s", which can take its guards off and as which can act: %s.', o.member,
+			format('%s is owned by "%s", which can remove its guards and which these roles can act as: %s.', o.member,
 				pg_get_userbyid(o.owner), (
 					SELECT string_agg(format('"%s"', pg_get_userbyid(l.role)), ', ' ORDER BY pg_get_userbyid(l.role))
 					FROM lockfence._logins_as(o.owner) AS l (role)))
 		END,
-		NULL, 'Give it to a role that does not log in and as which no such role can act, and grant those that write what they need.'
+		NULL, 'Give it to a role that does not log in and that no such role can act as, and grant the roles that write what they need.'
 	FROM (
 		SELECT c.oid::regclass, c.relowner
 		FROM pg_class c
@@ -511,14 +511,14 @@ AS $$
 	SELECT s.root, 'error', 'marks_behind',
 		format('Rows of %s carry tokens above the marks of their resources, as after a write under lockfence.bypass: tokens in between can pass.',
 			s.root),
-		NULL, 'Call lockfence.reconcile(), unless lockfence.reset_mark() lowered a mark on purpose and it is the rows that are wrong.'
+		NULL, 'Call lockfence.reconcile(), unless lockfence.reset_mark() lowered a mark on purpose and the tokens in the rows are wrong.'
 	FROM seen s
 	WHERE s.are_ahead
 	UNION ALL
 	SELECT l.member, 'info', 'rows_hidden',
-		format('Row-level security hides rows of %s from the role that asks: whether their marks are there was not looked at.',
+		format('Row-level security hides rows of %s from the current role: verify() did not check whether their marks are there.',
 			l.member),
-		NULL, 'Ask as a role that bypasses row-level security.'
+		NULL, 'Call verify() as a role that bypasses row-level security.'
 	FROM looked_at l
 	WHERE has_table_privilege(l.member, 'SELECT') AND row_security_active(l.member)
 $$;
