@@ -250,9 +250,17 @@ stop_cluster() {
 	as_user pg_ctl -s -w -D "$PGDATA" -m immediate stop
 }
 
-# ---- counting ------------------------------------------------------------------------------------
+# ---- tests ---------------------------------------------------------------------------------------
 
-# Every test program here says "N passed, N failed" as its last line.
+# tests_in FOLDER: its TAP tests.  A number stands for one test: branches that add one each may have taken the same.
+tests_in() {
+	local twice
+	twice=$(printf '%s\n' "$1"/*.pl | sed 's,.*/\([0-9]*\)_.*,\1,' | sort | uniq -d)
+	[ -z "$twice" ] || { echo "not ok 1 - two tests have the number" $twice >&2; return 1; }
+	printf '%s\n' "$1"/*.pl
+}
+
+# What runs whole suites says "N passed, N failed" as its last line; a test program prints TAP (tap.sh).
 report() {
 	printf '%s passed, %s failed\n' "$1" "$2"
 	[ "$2" = 0 ]

@@ -6,19 +6,10 @@ use warnings;
 no warnings 'redundant';	# statements without a token among those that show one
 
 use DBI;
+use Test::More;
 
 my ($name) = @ARGV;
 my $database = "inject_$name";
-my ($passed, $failed) = (0, 0);
-
-sub ok
-{
-	my ($good, $what) = @_;
-
-	$good ? $passed++ : $failed++;
-	print "not ok: $name: $what\n" unless $good;
-	return;
-}
 
 sub connection
 {
@@ -326,7 +317,5 @@ $calls{record} = sweep_record();
 $calls{changes} = sweep_changes();
 
 # a path that calls nothing shows nothing
-ok($calls{$_} >= 10, "$_: $calls{$_} calls") foreach sort keys %calls;
-printf "%s: %s\n", $name, join ', ', map { "$_ $calls{$_}" } sort keys %calls;
-print "$passed passed, $failed failed\n";
-exit($failed > 0);
+ok($calls{$_} >= 10, "$name: $_: $calls{$_} calls") foreach sort keys %calls;
+done_testing();

@@ -10,7 +10,7 @@
 
 static int	failed;
 
-/* One check, as "ok" or "not ok". */
+/* One check, as a test of TAP's. */
 static void __attribute__((format(printf, 2, 3)))
 check(bool good, const char *fmt,...)
 {

@@ -11,17 +11,16 @@
 #include "mutate.h"
 #include "search.h"
 
-static int	passed;
+static int	tests;
 static int	failed;
 
 static void
 ok(int good, const char *fmt, const char *detail)
 {
-	if (good)
-		passed++;
-	else
+	tests++;
+	if (!good)
 		failed++;
-	printf("%s - %s%s%s\n", good ? "ok" : "not ok", fmt, *detail ? ": " : "", detail);
+	printf("%s %d - %s%s%s\n", good ? "ok" : "not ok", tests, fmt, *detail ? ": " : "", detail);
 }
 
 static int
@@ -180,6 +179,6 @@ main(void)
 	hand_made_cases();
 	generated_cases();
 	speed_cases();
-	printf("%d passed, %d failed\n", passed, failed);
+	printf("1..%d\n", tests);
 	return failed ? 1 : 0;
 }

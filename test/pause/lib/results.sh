@@ -1,18 +1,18 @@
 # What was expected, what was seen, and the verdict.  Sourced by run.
 
-PASSED=0
-FAILED=0
 SKIPPED=0
 
 # result PROOF VARIANT EXPECTED SEEN VERDICT: holds, FAILS or not run.
 result() {
 	printf '%s\t%s\t%s\t%s\t%s\n' "$@" >>"$OUT/results.tsv"
 	case $5 in
-		holds) PASSED=$((PASSED + 1)) ;;
-		FAILS) FAILED=$((FAILED + 1)) ;;
-		*) SKIPPED=$((SKIPPED + 1)) ;;
+		holds) ok "proof $1, $2: $4" ;;
+		FAILS) not_ok "proof $1, $2: $4" ;;
+		*)
+			SKIPPED=$((SKIPPED + 1))
+			ok "proof $1, $2 # SKIP $4"
+			;;
 	esac
-	say "proof $1, $2: $5 ($4)"
 }
 
 # verdict: holds if nothing was found wrong.  WRONG is a list of what was.
