@@ -21,7 +21,7 @@ EXTRA_CLEAN = output_regress output_lease
 OBJS = $(patsubst %,src/%.o, \
 	survey asowner latest \
 	lockfence settings events token args tokenfuncs resource state timeline relation intact mark witness damage hint durable xact move streak fence reslock lockwait preempt \
-	visible readable shown guard rowmark names retype placeholder trigarg fencecache template record guarded jsonvalue ddl refuse admin rows stats refusals shmem cache \
+	visible readable shown guard rowmark names retype placeholder trigarg fencecache template record guarded jsonvalue ddl refuse issue admin rows stats refusals shmem cache \
 	validator api \
 	ended) $(MORE_OBJS)
 

@@ -322,7 +322,7 @@ AS $$
 			LEFT JOIN (VALUES
 				('present_is_public', 'any role can raise any mark, and so fence every holder out.',
 					'Grant it to the roles that hold locks, and revoke it from PUBLIC.', ARRAY[
-					'present', 'guarded_update', 'guarded_delete', 'guard_row', 'guard_statement', 'guard_truncate']),
+					'present', 'issue', 'guarded_update', 'guarded_delete', 'guard_row', 'guard_statement', 'guard_truncate']),
 				('admin_is_public', 'any role can move marks.', NULL, ARRAY[
 					'raise_mark', 'reset_mark', 'set_epoch', 'reset_floor', 'reopen', 'prune', 'reconcile']),
 				('admin_is_public', 'it is for administrators.', NULL, ARRAY['drill', 'stats_reset'])

@@ -271,6 +271,14 @@ lock_and_write_mark(MarkScan *scan, const FenceCheck *check, Mark *mark,
 	return verdict;
 }
 
+/* The mark has been advanced to the token. */
+static void
+note_advance(const FenceCheck *check, Standing standing)
+{
+	remember(check, standing == HIGHER, false);
+	lockfence_count(check->write.rel, LOCKFENCE_ADVANCED);
+}
+
 /* Advance the mark to a token that is higher, or the resource's first. */
 static Verdict
 advance_mark(MarkScan *scan, const FenceCheck *check)
@@ -280,13 +288,26 @@ advance_mark(MarkScan *scan, const FenceCheck *check)
 	Verdict		verdict = lock_and_write_mark(scan, check, &mark, &standing);
 
 	if (verdict == ACCEPTED)
-	{
-		remember(check, standing == HIGHER, false);
-		lockfence_count(check->write.rel, LOCKFENCE_ADVANCED);
-	}
+		note_advance(check, standing);
 	else if (verdict == REFUSED)
 		(void) passes(check, standing, mark);
 	return verdict;
+}
+
+/*
+ * Advance the mark, as the scan shows it, to a token that has been chosen above it
+ * (issue.c).  False: by now another stands there, and nothing is done or refused.
+ */
+bool
+lockfence_try_advance(MarkScan *scan, const FenceCheck *check)
+{
+	Mark		mark;
+	Standing	standing;
+	bool		advanced = lock_and_write_mark(scan, check, &mark, &standing) == ACCEPTED;
+
+	if (advanced)
+		note_advance(check, standing);
+	return advanced;
 }
 
 /* Decide on the mark as the scan shows it. */

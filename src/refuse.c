@@ -202,6 +202,20 @@ lockfence_refuse_invalid(const FencedWrite *write, bool isnull, FenceToken token
 			 report_table(write), report_advisory(write)));
 }
 
+/* LF003: the epoch has no token above the last one. */
+void
+lockfence_refuse_exhausted(const FencedWrite *write, FenceToken last)
+{
+	record(write, LOCKFENCE_INVALID, ERRCODE_INVALID_FENCE_TOKEN, 0, last);
+	ereport(refusal_level(write),
+			(errcode(ERRCODE_INVALID_FENCE_TOKEN),
+			 errmsg("no fencing token is left to issue for resource \"%s\"",
+					shown_name(write)),
+			 errdetail("The next token would have to be above %s, which is the last one that the epoch allows.",
+					   lockfence_token_text(last)),
+			 errhint("If the mark is wrong, have an administrator call lockfence.reset_mark(resource, token, reason); else lockfence.set_epoch(epoch, reason) with a higher epoch.")));
+}
+
 /* LF004: of an epoch that nobody has announced here. */
 void
 lockfence_refuse_unknown_epoch(const FencedWrite *write, FenceToken token, int epoch)

@@ -16,6 +16,7 @@ extern void lockfence_refuse_old_epoch(const FencedWrite *write,
 extern void lockfence_refuse_missing(const FencedWrite *write, const char *hint);
 extern void lockfence_refuse_invalid(const FencedWrite *write, bool isnull,
 									 FenceToken token);
+extern void lockfence_refuse_exhausted(const FencedWrite *write, FenceToken last);
 extern void lockfence_refuse_unknown_epoch(const FencedWrite *write,
 										   FenceToken token, int epoch);
 extern void lockfence_refuse_sealed(const FencedWrite *write, const char *detail);

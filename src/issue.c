@@ -1,0 +1,109 @@
+/*
+ * issue.c
+ *		Tokens that the fence gives itself.
+ *
+ * The mark is the counter.  The next token of a resource is one above its mark, or
+ * above what stands for that; raising the mark to it gives the token and shuts the
+ * holder before out, in one act.  So a token is given once and in the order of
+ * commits: who issues has the mark changed to its end, and the next one waits for
+ * that.  What is rolled back is given again, since no other session was told.
+ *
+ * A transaction that is just issuing is no stale holder to the next one, which
+ * waits for its end and ends nobody; those that hold the resource by an earlier
+ * token are, as to any advance.
+ */
+#include "postgres.h"
+
+#include "access/transam.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+
+#include "args.h"
+#include "fence.h"
+#include "lockwait.h"
+#include "mark.h"
+#include "names.h"
+#include "refuse.h"
+#include "resource.h"
+#include "state.h"
+#include "stats.h"
+#include "timeline.h"
+#include "token.h"
+#include "xact.h"
+
+PG_FUNCTION_INFO_V1(lockfence_issue);
+
+/* The highest token that the next one has to be above; 0: none. */
+static FenceToken
+last_token(const MarkScan *scan, int epoch)
+{
+	FenceToken	last = scan->found ? scan->token : lockfence_state_floor();
+
+	if (epoch > 0)
+		last = Max(last, (FenceToken) epoch << LOCKFENCE_REVISION_BITS);
+	return Max(last, lockfence_state_minimum());
+}
+
+/* The next token, as the scan shows the mark; an error if the epoch has none left. */
+static FenceToken
+next_token(const MarkScan *scan, const FencedWrite *write)
+{
+	int			epoch = lockfence_state_epoch();
+	FenceToken	last = last_token(scan, epoch);
+
+	if ((last & LOCKFENCE_MAX_REVISION) == LOCKFENCE_MAX_REVISION ||
+		(epoch >= 0 && lockfence_token_epoch(last) != epoch))
+		lockfence_refuse_exhausted(write, last);
+	return last + 1;
+}
+
+/*
+ * One attempt: read the mark and raise it by one, or wait for the transaction that
+ * is changing it.  False: the mark has changed, or the floor that stood for it.
+ * Tells whether there was a mark.
+ */
+static bool
+try_issue(const ResourceKey *resource, FenceCheck *check, bool *found)
+{
+	bool		issued = false;
+	MarkScan	scan;
+
+	CHECK_FOR_INTERRUPTS();
+	lockfence_mark_begin(&scan, resource);
+	if (!TransactionIdIsValid(scan.changing))
+	{
+		check->token = next_token(&scan, &check->write);
+		issued = lockfence_try_advance(&scan, check);
+	}
+	lockfence_mark_end(&scan);
+	*found = scan.found;
+	if (TransactionIdIsValid(scan.changing))
+	{
+		/* neither lower nor higher: it is to be waited for, and that is all */
+		check->token = scan.pending;
+		lockfence_wait_for_change(scan.changing, scan.pending, check);
+	}
+	return issued;
+}
+
+/* issue(resource): its next token, which this transaction has presented by that */
+Datum
+lockfence_issue(PG_FUNCTION_ARGS)
+{
+	/* what equals the floor has been given */
+	FenceCheck	check = {.single_use = true};
+	ResourceKey key;
+	bool		found;
+
+	check.write.resource = lockfence_require_resource(fcinfo, 0);
+	PreventCommandDuringRecovery("lockfence.issue()");
+	(void) lockfence_pass_gate(&check.write);
+
+	lockfence_set_resource_key(&key, check.write.resource);
+	while (!try_issue(&key, &check, &found))
+		;
+	lockfence_reveal_name(check.write.resource);
+	if (!found)
+		lockfence_tell_unknown(check.write.resource);
+	PG_RETURN_INT64(check.token);
+}
