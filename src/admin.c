@@ -131,7 +131,7 @@ refuse_dml(Relation rel, const char *what, const char *hint)
 	ereport(ERROR,
 			(errcode(ERRCODE_UNFENCEABLE_OPERATION),
 			 errmsg("cannot %s lockfence.mark", what),
-			 errdetail("A mark that is gone or lowered would let a stale holder in."),
+			 errdetail("Without the mark, or with a lower one, stale tokens would be accepted."),
 			 errhint("%s", hint),
 			 errtable(rel)));
 }

@@ -24,7 +24,7 @@ lockfence_report_damage(const MarkScan *scan)
 	ereport(ERROR,
 			(errcode(ERRCODE_DATA_CORRUPTED),
 			 errmsg("the mark of resource \"%s\" is damaged", lockfence_visible(scan->resource->name)),
-			 errdetail("The index of table \"%s.mark\" has an entry whose row is lost, or is not that of a mark. The fence cannot decide, and lets no write pass.",
+			 errdetail("The index of table \"%s.mark\" has an entry whose row is lost, or is not a mark. The fence cannot decide, and rejects all writes.",
 					   LOCKFENCE_SCHEMA),
 			 errhint("Stop the holders' writes, and see \"Lost and damaged marks\" in lockfence's documentation of operations before any repair."),
 			 errtable(scan->rel)));

@@ -143,11 +143,11 @@ refuse_thing(const char *table, const char *thing)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_UNFENCEABLE_OPERATION),
-			 errmsg("table \"%s.%s\" has to stay as the extension made it",
+			 errmsg("table \"%s.%s\" must stay as the extension made it",
 					LOCKFENCE_SCHEMA, table),
 			 errdetail("The command would give it %s. The fence writes to the table directly, and marks could be lost or wrong.",
 					   thing),
-			 errhint("Keep tools that copy or rebuild tables away from schema \"%s\", as by pg_repack --exclude-extension=%s.",
+			 errhint("Keep tools that copy or rebuild tables away from schema \"%s\", for instance by pg_repack --exclude-extension=%s.",
 					 LOCKFENCE_SCHEMA, LOCKFENCE_SCHEMA)));
 }
 

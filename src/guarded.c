@@ -323,7 +323,7 @@ open_target(GuardedCall *call, FunctionCallInfo fcinfo)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("table \"%s\" is not fenced",
 						lockfence_visible(RelationGetRelationName(call->rel))),
-				 errhint("Fence it by lockfence.attach(), or look at lockfence.verify() if it was."),
+				 errhint("Fence it by lockfence.attach(), or see lockfence.verify() if it was fenced before."),
 				 errtable(call->rel)));
 }
 

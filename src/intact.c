@@ -345,11 +345,11 @@ refuse_write(Relation rel, const char *thing)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_UNFENCEABLE_OPERATION),
-			 errmsg("the fence does not write to table \"%s.%s\" as it is",
+			 errmsg("the fence cannot write to table \"%s.%s\" as it is",
 					LOCKFENCE_SCHEMA, RelationGetRelationName(rel)),
-			 errdetail("It has %s. What is written there could be lost or wrong, and so no mark is raised.",
+			 errdetail("It has %s. What is written there could be lost or wrong, so no mark is raised.",
 					   thing),
-			 errhint("Remove it, as lockfence.verify() tells, and keep tools that copy or rebuild tables away from schema \"%s\".",
+			 errhint("Remove it as lockfence.verify() advises, and keep tools that copy or rebuild tables away from schema \"%s\".",
 					 LOCKFENCE_SCHEMA),
 			 errtable(rel)));
 }
@@ -382,7 +382,7 @@ lockfence_require_readable(Relation rel)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("table \"%s.%s\" cannot be relied on",
 						LOCKFENCE_SCHEMA, RelationGetRelationName(rel)),
-				 errdetail("Its %s is not as the extension made it. A fence cannot decide, and lets no write pass.",
+				 errdetail("Its %s is not as the extension made it. A fence cannot decide, and rejects all writes.",
 						   lockfence_thing_text(thing)),
 				 errhint("Undo what was done to the table, or restore it from a backup."),
 				 errtable(rel)));

@@ -327,7 +327,7 @@ refuse_row_name(const char *name)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-			 errmsg("\"%s\" is a row of a row fence, and the name of no resource",
+			 errmsg("\"%s\" is a row of a row fence, not the name of a resource",
 					lockfence_visible(name)),
 			 errdetail("The mark of a row is in the row."),
 			 errhint("Give the table and the key of the row: lockfence.raise_mark(target, key, token, reason), lockfence.reset_mark(target, key, token, reason) or lockfence.is_current(target, key, token).")));
@@ -339,7 +339,7 @@ report_unknown(int level, const char *name, NameKind kind)
 	ereport(level,
 			(errmsg("no fence of this database can make the resource name \"%s\"",
 					lockfence_visible(name)),
-			 errdetail("Its mark counts where tokens are presented for that name, and for no fenced table."),
+			 errdetail("Its mark is checked when a token is presented for that name, but not by any fenced table."),
 			 kind == NAME_OF_ROW ?
 			 errhint("A row of a row fence has no name. Call lockfence.present(token), or set the token column of the row.") :
 			 errhint("Compare it with lockfence.fences. If the name is used without a fence, set lockfence.unknown_resource to \"ignore\".")));

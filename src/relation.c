@@ -62,7 +62,7 @@ lockfence_relation_oid(const char *name)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_TABLE),
 				 errmsg("relation \"%s.%s\" does not exist", LOCKFENCE_SCHEMA, name),
-				 errdetail("A fence cannot decide without it, and lets no write pass."),
+				 errdetail("A fence cannot decide without it, and rejects all writes."),
 				 errhint("Create the extension lockfence in this database, or restore what was dropped from it.")));
 	return relid;
 }
@@ -110,7 +110,7 @@ find_key(Oid relid)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("index \"%s.mark_pkey\" cannot be relied on", LOCKFENCE_SCHEMA),
-				 errdetail("It is not valid, is not sorted by COLLATE \"C\", or does not have every resource of \"%s.mark\". A fence cannot decide without it, and lets no write pass.",
+				 errdetail("It is not valid, is not sorted by COLLATE \"C\", or does not have every resource of \"%s.mark\". A fence cannot decide without it, and rejects all writes.",
 						   LOCKFENCE_SCHEMA),
 				 errhint("Use REINDEX to make it valid, or restore the primary key on the column resource.")));
 	return index;

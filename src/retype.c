@@ -94,9 +94,9 @@ warn(Oid relid, const char *column)
 
 	ereport(WARNING,
 			(errmsg("resources of table \"%s\" get other names", lockfence_visible(table)),
-			 errdetail("Its fence names them by column \"%s\", and the text of its values changes. Marks of the names of before count no more.",
+			 errdetail("Its fence names them by column \"%s\", and the text of its values changes. Marks of the old names no longer count.",
 					   lockfence_visible(column)),
-			 errhint("In the same transaction raise the marks of the new names: by lockfence.reconcile(%s) where the table has a token column, else by lockfence.raise_mark(resource, token, reason).",
+			 errhint("In the same transaction raise the marks of the new names: by lockfence.reconcile(%s) if the table has a token column, otherwise by lockfence.raise_mark(resource, token, reason).",
 					 lockfence_visible(quote_literal_cstr(table)))));
 }
 

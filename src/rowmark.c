@@ -112,7 +112,7 @@ require_row_fence(Relation rel)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("table \"%s\" has no row fence", lockfence_visible(RelationGetRelationName(rel))),
 				 errdetail("Only the rows of a row fence have marks of their own."),
-				 errhint("Where the fence names its resources, give the name instead; lockfence.resource_of() tells that of a row."),
+				 errhint("If the fence names its resources, give the name instead; lockfence.resource_of() returns the name for a row."),
 				 errtable(rel)));
 	return fence;
 }
@@ -159,7 +159,7 @@ require_unique_key(Relation rel, const GivenColumn *keys, int nkeys)
 	}
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-			 errmsg("the key does not tell one row of table \"%s\"",
+			 errmsg("the key does not identify one row of table \"%s\"",
 					lockfence_visible(RelationGetRelationName(rel))),
 			 errdetail("It must have all columns of the primary key, or of another unique key whose columns are NOT NULL."),
 			 errtable(rel)));

@@ -172,7 +172,7 @@ report_foreign(int elevel)
 		ereport(elevel,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("lockfence was replaced by another version, and the server has not been restarted since"),
-				 errdetail("The shared memory is that of the version before, by which other sessions may still go on. Without it a fence cannot decide, and lets no write pass."),
+				 errdetail("The shared memory belongs to the previous version, which other sessions may still use. Without shared memory a fence cannot decide, and rejects all writes."),
 				 errhint("Restart the server.")));
 	return is_foreign;
 }

@@ -90,7 +90,7 @@ require_readable(Oid relid)
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("row-level security hides rows of table \"%s\"",
 						lockfence_visible(name)),
-				 errdetail("The marks of rows that cannot be seen would be left as they are."),
+				 errdetail("The marks of hidden rows would stay as they are."),
 				 errhint("Call the function as a role that bypasses row-level security.")));
 }
 

@@ -84,7 +84,7 @@ lockfence_resolve_column(Relation rel, const char *column)
 				(errcode(ERRCODE_UNDEFINED_COLUMN),
 				 errmsg("column \"%s\" that the fence of table \"%s\" needs does not exist",
 						lockfence_visible(column), lockfence_visible(RelationGetRelationName(rel))),
-				 errdetail("It was renamed or dropped after the fence was attached. The fence lets no write pass."),
+				 errdetail("It was renamed or dropped after the fence was attached. The fence rejects all writes."),
 				 errhint("Declare the fence again by lockfence.detach() and lockfence.attach()."),
 				 errtable(rel)));
 	if (TupleDescAttr(RelationGetDescr(rel), attno - 1)->attgenerated)
@@ -164,9 +164,9 @@ check_length(const Fence *fence, Relation rel, int length)
 				 errmsg("resource name must be 1 to %d bytes long",
 						LOCKFENCE_MAX_RESOURCE_LEN),
 				 lockfence_may_read(rel, fence) ?
-				 errdetail("The row's values make the template \"%s\" a name of %d bytes.",
+				 errdetail("With the row's values, the template \"%s\" makes a name of %d bytes.",
 						   lockfence_visible(fence->resource), length) :
-				 errdetail("The row's values make no such name of the template \"%s\".",
+				 errdetail("With the row's values, the template \"%s\" makes no such name.",
 						   lockfence_visible(fence->resource))));
 }
 

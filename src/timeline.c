@@ -354,7 +354,7 @@ record_change(void)
 		return;
 	log_change(&gate);
 	ereport(LOG,
-			(errmsg("fences of database \"%s\" go on under timeline %u",
+			(errmsg("fences of database \"%s\" continue on timeline %u",
 					lockfence_visible(get_database_name(MyDatabaseId)), gate.current),
 			 errdetail("%s", describe_change(&gate))));
 }

@@ -139,7 +139,7 @@ refuse_default(const char *detail)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_FENCE_VALIDATOR_UNAVAILABLE),
-			 errmsg("the default validator cannot be asked"),
+			 errmsg("could not call the default validator"),
 			 errdetail_internal("%s", detail),
 			 errhint("Have an administrator set lockfence.validator to a function of (resource text, token lockfence.fence_token) that returns boolean, with its schema and the types of its arguments, or to an empty string.")));
 }

@@ -150,17 +150,17 @@ SKIP:
 	$writer = start_writing();
 	my $said = repack() . repack('--table=lockfence.mark') . repack('--table=lockfence.state');
 	stop_writing($writer);
-	like($said, qr/table "lockfence\.fenced" has to stay as the extension made it/, 'pg_repack begins with the record, where it is refused');
+	like($said, qr/table "lockfence\.fenced" must stay as the extension made it/, 'pg_repack begins with the record, where it is refused');
 	like($said, qr/CREATE TRIGGER repack_trigger .* ON lockfence\.mark/, 'it comes to the marks');
-	like($said, qr/table "lockfence\.mark" has to stay as the extension made it/, 'where it is refused');
-	like($said, qr/table "lockfence\.state" has to stay as the extension made it/, 'and as it is with the state');
+	like($said, qr/table "lockfence\.mark" must stay as the extension made it/, 'where it is refused');
+	like($said, qr/table "lockfence\.state" must stay as the extension made it/, 'and as it is with the state');
 	is($writer->{err} =~ /ERROR/, '', 'pg_repack: the application notices nothing') or diag($writer->{err});
 	nothing_lost('pg_repack');
 
 	unlike(repack('--exclude-extension=lockfence'), qr/ERROR/, 'pg_repack that leaves the extension out');
 
 	$writer = start_writing();
-	like(repack('--only-indexes', '--table=lockfence.mark'), qr/has to stay as the extension made it/, 'nor does it make indexes of the marks');
+	like(repack('--only-indexes', '--table=lockfence.mark'), qr/must stay as the extension made it/, 'nor does it make indexes of the marks');
 	stop_writing($writer);
 	nothing_lost('pg_repack --only-indexes');
 
