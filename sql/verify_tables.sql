@@ -242,8 +242,8 @@ AS $$
 	SELECT u.member, u.severity, 'token_column_unfit',
 		format('Token column "%s" of %s %s', u.token_column, u.member, CASE u.fault
 			WHEN 'type' THEN format('is of type %s: every write is refused.', u.type)
-			WHEN 'identity' THEN 'is an identity column: it presents tokens that nobody holds.'
-			WHEN 'default' THEN 'has a default: it presents a token that nobody holds.'
+			WHEN 'identity' THEN 'is an identity column: it presents tokens that were granted to no holder.'
+			WHEN 'default' THEN 'has a default: it presents a token that was granted to no holder.'
 			ELSE 'is a generated column: every write is refused.' END),
 		NULL,
 		format(CASE u.fault
@@ -386,7 +386,7 @@ AS $$
 	WHERE NOT has_schema_privilege(a.relowner, n.oid, 'USAGE')
 $$;
 COMMENT ON FUNCTION lockfence._verify_validator(lockfence._member[]) IS
-'findings of verify(): validators that cannot be asked';
+'findings of verify(): validators that cannot be called';
 
 CREATE FUNCTION lockfence._grantee(role oid)
 RETURNS text
@@ -406,9 +406,9 @@ AS $$
 	SELECT role <> owner AND NOT coalesce((SELECT rolsuper FROM pg_roles WHERE oid = role), false)
 $$;
 COMMENT ON FUNCTION lockfence._is_outsider(oid, oid) IS
-'whether a grant to a role gives it what it has not anyhow';
+'whether a grant to a role gives it what it would not have otherwise';
 
--- Who can act as an owner without being a superuser, who can do anything anyhow.
+-- The roles that can act as an owner.  Superusers are left out: they can do anything.
 CREATE FUNCTION lockfence._logins_as(owner oid)
 RETURNS SETOF oid
 LANGUAGE sql STABLE

@@ -13,23 +13,23 @@
 #include "storage/condition_variable.h"
 #include "storage/spin.h"
 
-/* Raise it with any change to what follows. */
+/* Raise it with any change of what follows. */
 #define LOCKFENCE_API_LAYOUT 2
 
-/* Requests that may be under way at once in the whole server. */
+/* Requests that may be in progress at once in the whole server. */
 #define LOCKFENCE_BREAKER_SLOTS 32
 
 /*
  * The circuit breaker.  Times are microseconds of the monotonic clock, which all
- * processes share.  Whoever takes a slot or the probe says until when at most,
- * so that what a dead process has taken frees itself.
+ * processes share.  A process that takes a slot or the probe says until when at
+ * most, so that what a dead process has taken becomes free by itself.
  */
 typedef struct LockfenceBreaker
 {
 	slock_t		mutex;			/* of all that follows but the condition variable */
 	int			failures;		/* in a row */
 	uint64		opened_at;		/* 0: it is closed */
-	uint64		probe_until;	/* 0: nobody probes */
+	uint64		probe_until;	/* 0: no process probes */
 	uint64		slots[LOCKFENCE_BREAKER_SLOTS]; /* until when each is taken */
 	ConditionVariable freed;	/* a slot, or the breaker has opened */
 } LockfenceBreaker;
@@ -38,8 +38,8 @@ typedef struct LockfenceApi
 {
 	int			layout;
 	LockfenceBreaker *breaker;	/* NULL: there is no shared memory */
-	void		(*count_open) (void);	/* a yes that nobody was asked for */
-	const char *(*visible) (const char *text);	/* what others named, in messages */
+	void		(*count_open) (void);	/* a yes for which the lock service was not asked */
+	const char *(*visible) (const char *text);	/* what other roles have named, in messages */
 } LockfenceApi;
 
 /* for the core itself */

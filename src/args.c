@@ -1,6 +1,6 @@
 /*
  * args.c
- *		What callers give: tokens, resources, tables, required of them.
+ *		Arguments of the SQL functions, checked: tokens, resources, tables.
  */
 #include "postgres.h"
 
@@ -48,7 +48,7 @@ lockfence_require_resource(FunctionCallInfo fcinfo, int argno)
 	return resource;
 }
 
-/* Open a relation that a caller names by its OID, which may be of none. */
+/* Open a relation that a caller names by its OID, which may not exist. */
 Relation
 lockfence_open_table(Oid relid, LOCKMODE mode)
 {

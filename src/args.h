@@ -1,6 +1,6 @@
 /*
  * args.h
- *		What callers give, required of them.
+ *		Arguments of the SQL functions, checked.
  */
 #ifndef LOCKFENCE_ARGS_H
 #define LOCKFENCE_ARGS_H

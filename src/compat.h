@@ -2,8 +2,8 @@
  * compat.h
  *		Every PostgreSQL version test of the project.
  *
- * The rooms are written against the newest API; each shim says which change
- * it bridges.
+ * The other files are written against the newest API; each shim says which
+ * change it bridges.
  */
 #ifndef LOCKFENCE_COMPAT_H
 #define LOCKFENCE_COMPAT_H

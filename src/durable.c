@@ -1,11 +1,11 @@
 /*
  * durable.c
  *		A commit that is not acknowledged before it is safe, whatever
- *		synchronous_commit says: a lost mark lets a fenced-out holder in again.
+ *		synchronous_commit says: if a mark were lost, a stale holder would be accepted.
  *
  * ForceSyncCommit() has the commit flushed here.  Whether it waits for a
- * synchronous standby as well is for synchronous_commit alone to say, so that
- * is raised for as long as the transaction commits.
+ * synchronous standby as well is up to synchronous_commit alone, so that is
+ * raised while the transaction commits.
  */
 #include "postgres.h"
 

@@ -3,27 +3,27 @@
  *		What the server tells the library: that something in the catalogs has
  *		changed, and how transactions and subtransactions go.
  *
- * The server has ten places for callbacks on relations in all, for every
- * library of a backend, and to ask for an eleventh is FATAL.  So the library
- * takes one place of each kind, when it is loaded, and the rooms that want to
- * know stand in the tables below; the server's own order, which turns that of
- * the registration round for some kinds and not for others, does not matter.
+ * A backend has ten slots for relcache callbacks, for all of its libraries, and
+ * to ask for an eleventh is FATAL.  So the library takes one slot of each kind
+ * when it is loaded, and the files that want to know are in the tables below.
+ * The server calls some kinds of callbacks in the order of registration and
+ * others in reverse; that does not matter here.
  *
- * The order of a table counts where one room's part relies on another's.
+ * The order of a table matters where the part of one file relies on another's.
  *
- * Invalidations: it does not.  Each room has a count of the changes that concern
- * it, and what a room keeps is right as long as the count is what it was before
- * that was read.  They may come at any look into the catalogs, and outside of
- * transactions, so a room counts and does no more.
+ * Invalidations: it does not.  Each file counts the changes that concern it, and
+ * what it keeps is valid as long as the count is what it was before that was
+ * read.  Invalidations may come at any access to the catalogs, and outside of
+ * transactions, so a file counts them and does no more.
  *
  * Transactions: before a commit the timeline comes before durability, since what
- * it writes is a part of what may have to be durable.  After it, and after an
- * abort, those who wait for a resource come first: holds are let go before
- * anything else is put in order.  What comes after that is forgotten, room by
- * room, and none may fail: the commit cannot be taken back.
+ * the timeline writes may have to be durable.  After a commit or an abort, the
+ * transactions that wait for a resource come first: holds are released before
+ * anything else is put in order.  After that each file forgets what it kept, and
+ * none may fail: the commit cannot be taken back.
  *
- * Subtransactions: a claim on a resource ends before what the memo says of it is
- * rolled back, so that nobody waits for that.
+ * Subtransactions: a strong lock on a resource ends before the memo is rolled
+ * back, so that no other transaction waits for that.
  */
 #include "postgres.h"
 
@@ -43,7 +43,7 @@
 #include "witness.h"
 #include "xact.h"
 
-/* Of which catalogs' entries the rooms want to know; see at_syscache. */
+/* The catalogs whose entries the files want to know of; see at_syscache. */
 static const int watched_caches[] = {DATABASEOID, NAMESPACEOID, PROCOID, TYPEOID};
 
 static void (*const relcache_rooms[]) (Oid relid) = {
@@ -102,7 +102,7 @@ at_subxact(SubXactEvent event, SubTransactionId mysubid,
 		subxact_rooms[i] (event);
 }
 
-/* Called once a backend, or by the postmaster. */
+/* Called once per backend, or by the postmaster. */
 void
 lockfence_events_init(void)
 {

@@ -1,6 +1,6 @@
 /*
  * events.h
- *		What the server tells, and the rooms that want to know.
+ *		What the server tells, and the files that want to know.
  */
 #ifndef LOCKFENCE_EVENTS_H
 #define LOCKFENCE_EVENTS_H

@@ -3,14 +3,15 @@
  *		Tokens that the fence gives itself.
  *
  * The mark is the counter.  The next token of a resource is one above its mark, or
- * above what stands for that; raising the mark to it gives the token and shuts the
- * holder before out, in one act.  So a token is given once and in the order of
- * commits: who issues has the mark changed to its end, and the next one waits for
- * that.  What is rolled back is given again, since no other session was told.
+ * above what stands for that.  Raising the mark to it gives the token and fences the
+ * previous holder out, in one act.  So a token is given once and in the order of
+ * commits: the mark stays changed until the transaction that issues ends, and the
+ * next one waits for that.  A token that is rolled back is given again, since no
+ * other session was told.
  *
- * A transaction that is just issuing is no stale holder to the next one, which
- * waits for its end and ends nobody; those that hold the resource by an earlier
- * token are, as to any advance.
+ * A transaction that is issuing is not a stale holder to the next one, which waits
+ * for its end and preempts no transaction.  Transactions that hold the resource by
+ * an earlier token are stale, as to any advance.
  */
 #include "postgres.h"
 

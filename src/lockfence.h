@@ -1,6 +1,6 @@
 /*
  * lockfence.h
- *		What every room needs: the token, limits, and error codes.
+ *		What every file needs: the token, limits, and error codes.
  */
 #ifndef LOCKFENCE_H
 #define LOCKFENCE_H
@@ -11,7 +11,7 @@
 /* Longest resource name, and template, in bytes: a mark must fit an index entry. */
 #define LOCKFENCE_MAX_RESOURCE_LEN 1024
 
-/* Longest arguments of a guard that are looked at: the template, and some names. */
+/* Longest arguments of a guard that are read: the template, and some names. */
 #define LOCKFENCE_MAX_ARGUMENTS_LEN (8 * LOCKFENCE_MAX_RESOURCE_LEN)
 
 /*

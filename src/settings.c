@@ -1,6 +1,6 @@
 /*
  * settings.c
- *		Settings that more than one room reads; a room's own are defined by it.
+ *		Settings that more than one file reads; others are defined by the file that reads them.
  */
 #include "postgres.h"
 
@@ -22,7 +22,7 @@ static const struct config_enum_entry unknown_resource_options[] = {
 	{NULL, 0, false}
 };
 
-/* Called once a backend, or by the postmaster. */
+/* Called once per backend, or by the postmaster. */
 void
 lockfence_settings_init(void)
 {

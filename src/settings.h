@@ -1,6 +1,6 @@
 /*
  * settings.h
- *		Settings that more than one room reads.
+ *		Settings that more than one file reads.
  */
 #ifndef LOCKFENCE_SETTINGS_H
 #define LOCKFENCE_SETTINGS_H

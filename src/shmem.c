@@ -2,8 +2,8 @@
  * shmem.c
  *		Shared memory, in segments: one per file that keeps something there.
  *
- * Which segments there are is said by the caller of lockfence_shmem_init(), so that
- * this file knows none of them.
+ * The caller of lockfence_shmem_init() says which segments there are, so that this
+ * file knows none of them.
  *
  * Where the library is preloaded it is part of the server's own shared memory.
  * Where it is not, it is since 17 a named segment that the first backend to ask
@@ -13,13 +13,13 @@
  * they can be set at preload only.
  *
  * They must agree on what it means, too.  A package that is installed replaces
- * the library for the sessions that load it from then on, and those that have
- * the old one go on.  A segment of the registry belongs to the library that has
- * made it, which is told by its first bytes, and by its size, that the server
- * itself compares.  Sessions of another library find no way in: they write to
- * no fenced table until a restart does away with the segment.  So there are never two
- * kinds of sessions that do not see each other's holds.  Preloaded, all
- * sessions have the postmaster's library.
+ * the library for the sessions that load it from then on, and sessions that have
+ * the old library keep it.  A segment of the registry belongs to the library that
+ * made it, which is known by its first bytes, and by its size, which the server
+ * itself compares.  Sessions of another library cannot use it: they cannot write
+ * to fenced tables until a restart removes the segment.  So there are never two
+ * kinds of sessions that do not see each other's holds.  If the library is
+ * preloaded, all sessions have the postmaster's.
  */
 #include "postgres.h"
 
@@ -64,7 +64,7 @@ wanted_size(void)
 	return segment_offset(NULL);
 }
 
-/* Make new memory ready for use: tell which library laid it out, and have each room do the rest. */
+/* Make new memory ready for use: tell which library laid it out, and have each file do the rest. */
 static void
 init_segments(char *base)
 {
@@ -74,8 +74,8 @@ init_segments(char *base)
 }
 
 /*
- * When a setting that decides on sizes can be set: at preload.  Else it may
- * stand in the configuration as for a later restart, and has no effect.
+ * When a setting that decides on sizes can be set: at preload.  Otherwise it may
+ * stand in the configuration for a later restart, and has no effect.
  */
 GucContext
 lockfence_size_context(void)
@@ -103,8 +103,8 @@ init_named_segment(LOCKFENCE_SEGMENT_INIT_ARGS)
 
 /*
  * The named segment, which is created if need be; NULL: there is one of another size.
- * The server tells so by an error without a code of its own.  What it leaves to
- * the end of the transaction is done here: it has a lock of the registry, and
+ * The server reports that by an error without a code of its own.  What it leaves
+ * to the end of the transaction is done here: it has a lock of the registry, and
  * this backend has no other, since it decides on a write or runs a function.
  */
 static char *
@@ -136,8 +136,8 @@ try_named_segment(void)
 
 /*
  * Have the memory, unless it is another library's.  Any other error goes to the
- * caller, which is better than to go on without: who advances a mark must reach
- * everybody's cache.
+ * caller, which is better than to go on without: a session that advances a mark
+ * must reach the cache of all others.
  */
 static void
 attach_named_segment(void)

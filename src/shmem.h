@@ -7,7 +7,7 @@
 
 #include "utils/guc.h"
 
-/* What one room keeps in shared memory. */
+/* What one file keeps in shared memory. */
 typedef struct SharedSegment
 {
 	Size		(*size) (void); /* in bytes, as the settings have it */
