@@ -18,12 +18,7 @@ DATA = $(filter-out sql/lockfence_validate--%,$(patsubst $(HERE)%,%,$(wildcard $
 LEASE = lockfence_lease--$(call version_of,lockfence_lease).sql
 DATA_built = lockfence--$(EXTVERSION).sql $(LEASE) $(patsubst $(HERE)sql/%.in,%.sql,$(wildcard $(HERE)sql/lockfence--*.in))
 EXTRA_CLEAN = output_regress output_lease
-OBJS = $(patsubst %,src/%.o, \
-	survey asowner latest \
-	lockfence settings events token args tokenfuncs resource state timeline relation intact mark witness damage hint durable xact move streak fence reslock lockwait preempt \
-	visible readable shown guard rowmark names retype placeholder trigarg fencecache template record guarded jsonvalue ddl refuse issue admin rows stats refusals shmem cache \
-	validator api \
-	ended) $(MORE_OBJS)
+OBJS = $(patsubst $(HERE)%.c,%.o,$(sort $(wildcard $(HERE)src/*.c))) $(MORE_OBJS)
 
 # Sessions that share memory must agree on all that it means, which may change with any line of the sources.
 SOURCES := $(sort $(wildcard $(HERE)src/*.[ch]))

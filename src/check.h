@@ -16,7 +16,7 @@ struct Fence;
 typedef struct FencedWrite
 {
 	Relation	rel;			/* table written to; NULL: no table, present() */
-	const char *resource;		/* what the token was shown for; NULL: the row */
+	const char *resource;		/* what the token is presented for; NULL: the row */
 	const struct Fence *named_by;	/* whose template a row's values filled in for
 									 * that; NULL: the caller gave the name */
 	TupleTableSlot *row;		/* ... on a row fence */

@@ -3,7 +3,7 @@
  *		The decision: may this write go on?
  *
  * Every way in asks lockfence_admit(), in which each step has to let the write
- * pass: the gate, the record of what is fenced, the tokens that it shows, the epoch
+ * pass: the gate, the record of what is fenced, the tokens that it presents, the epoch
  * and the minimum, and the mark, which one function compares with the token.  On an
  * advisory fence a refusal is a report, and ends the decision all the same: nothing
  * is advanced or held for what was refused.
@@ -43,7 +43,6 @@
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 
-#include "args.h"
 #include "cache.h"
 #include "check.h"
 #include "durable.h"
@@ -51,22 +50,18 @@
 #include "lockfence.h"
 #include "lockwait.h"
 #include "mark.h"
-#include "names.h"
+#include "presented.h"
 #include "record.h"
 #include "refuse.h"
 #include "reslock.h"
 #include "resource.h"
 #include "settings.h"
-#include "shown.h"
 #include "state.h"
 #include "stats.h"
 #include "timeline.h"
 #include "token.h"
 #include "validator.h"
 #include "xact.h"
-
-PG_FUNCTION_INFO_V1(lockfence_present);
-PG_FUNCTION_INFO_V1(lockfence_is_current);
 
 typedef enum Verdict
 {
@@ -422,29 +417,29 @@ check_row(const FenceCheck *check)
 }
 
 /*
- * May a write go on that shows these tokens, as far as that can be told without
+ * May a write go on that presents these tokens, as far as that can be told without
  * its resource?  Tells which of them counts (0: there is none).
  */
 bool
-lockfence_admit_shown(FenceCheck *check, const ShownTokens *shown)
+lockfence_admit_tokens(FenceCheck *check, const PresentedTokens *tokens)
 {
-	return !(shown->is_settled && check->write.advisory) &&
+	return !(tokens->is_settled && check->write.advisory) &&
 		lockfence_pass_gate(&check->write) &&
 		lockfence_pass_record(check->fence, &check->write) &&
-		lockfence_choose_token(&check->write, shown, &check->token);
+		lockfence_choose_token(&check->write, tokens, &check->token);
 }
 
 /*
- * May a write go on that shows these tokens?  Returns the one that was accepted,
+ * May a write go on that presents these tokens?  Returns the one that was accepted,
  * and what was the mark before it (0: none); 0 where it goes on without, as the
  * fence allows.  Whoever is called for a write asks this, and nothing else.
  */
 FenceToken
-lockfence_admit(FenceCheck *check, const ShownTokens *shown, FenceToken *previous)
+lockfence_admit(FenceCheck *check, const PresentedTokens *tokens, FenceToken *previous)
 {
 	bool		passed = false;
 
-	if (!lockfence_admit_shown(check, shown))
+	if (!lockfence_admit_tokens(check, tokens))
 		return 0;
 	if (check->token == 0)
 		lockfence_settle_missing(check);
@@ -490,28 +485,6 @@ lockfence_raise_mark(const char *resource, FenceToken token, FenceToken *before)
 	return verdict == ACCEPTED;
 }
 
-/* present(resource text, token fence_token) -> the previous mark, or null */
-Datum
-lockfence_present(PG_FUNCTION_ARGS)
-{
-	FenceCheck	check = {0};
-	ShownTokens shown = {0};
-	FenceToken	previous;
-
-	check.write.resource = lockfence_require_resource(fcinfo, 0);
-	lockfence_require_token(fcinfo, 1);
-	shown.given = PG_GETARG_INT64(1);
-	PreventCommandDuringRecovery("lockfence.present()");
-
-	(void) lockfence_admit(&check, &shown, &previous);
-	lockfence_reveal_name(check.write.resource);
-	lockfence_count(NULL, LOCKFENCE_ACCEPTED);
-	if (previous != 0)
-		PG_RETURN_INT64(previous);
-	lockfence_tell_unknown(check.write.resource);
-	PG_RETURN_NULL();
-}
-
 /* Would the token be accepted now, beside that mark?  For advice. */
 bool
 lockfence_would_pass(FenceToken token, FenceToken mark, bool single_use)
@@ -524,19 +497,4 @@ lockfence_would_pass(FenceToken token, FenceToken mark, bool single_use)
 	epoch = lockfence_state_epoch();
 	return is_in_force(token, epoch, lockfence_state_minimum()) &&
 		compare(&check, mark) >= EQUAL;
-}
-
-/* is_current(resource text, token fence_token): advice, without any lock */
-Datum
-lockfence_is_current(PG_FUNCTION_ARGS)
-{
-	char	   *resource = lockfence_require_resource(fcinfo, 0);
-	FenceToken	mark;
-
-	lockfence_require_token(fcinfo, 1);
-	lockfence_require_no_row(resource);
-	mark = lockfence_mark_peek(resource);
-	if (mark == 0)
-		mark = lockfence_state_floor();
-	PG_RETURN_BOOL(lockfence_would_pass(PG_GETARG_INT64(1), mark, false));
 }

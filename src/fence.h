@@ -7,11 +7,11 @@
 
 #include "check.h"
 #include "mark.h"
-#include "shown.h"
+#include "presented.h"
 
 extern bool lockfence_would_pass(FenceToken token, FenceToken mark, bool single_use);
-extern bool lockfence_admit_shown(FenceCheck *check, const ShownTokens *shown);
-extern FenceToken lockfence_admit(FenceCheck *check, const ShownTokens *shown,
+extern bool lockfence_admit_tokens(FenceCheck *check, const PresentedTokens *tokens);
+extern FenceToken lockfence_admit(FenceCheck *check, const PresentedTokens *tokens,
 								  FenceToken *previous);
 extern bool lockfence_try_advance(MarkScan *scan, const FenceCheck *check);
 extern bool lockfence_raise_mark(const char *resource, FenceToken token,

@@ -35,6 +35,7 @@
 #include "args.h"
 #include "check.h"
 #include "fencecache.h"
+#include "fencedef.h"
 #include "lockfence.h"
 #include "record.h"
 #include "template.h"

@@ -25,15 +25,17 @@
 #include "check.h"
 #include "fence.h"
 #include "fencecache.h"
+#include "fencedef.h"
 #include "lockfence.h"
 #include "move.h"
+#include "presented.h"
 #include "record.h"
 #include "refuse.h"
 #include "rowmark.h"
+#include "rowrun.h"
+#include "rowtokens.h"
 #include "settings.h"
-#include "shown.h"
 #include "stats.h"
-#include "streak.h"
 #include "template.h"
 #include "timeline.h"
 #include "visible.h"
@@ -81,13 +83,13 @@ is_bypassed(Relation rel)
 
 /* Ask for the write of a row; 0: it goes unprotected. */
 static FenceToken
-admit_row(const RowGuard *guard, FenceCheck *check, const ShownTokens *shown)
+admit_row(const RowGuard *guard, FenceCheck *check, const PresentedTokens *tokens)
 {
 	FenceToken	previous;
 	FenceToken	accepted;
 
 	check->sets_columns = guard->new != NULL;
-	accepted = lockfence_admit(check, shown, &previous);
+	accepted = lockfence_admit(check, tokens, &previous);
 	if (accepted != 0)
 		lockfence_count(guard->rel, LOCKFENCE_ACCEPTED);
 	return accepted;
@@ -97,13 +99,13 @@ admit_row(const RowGuard *guard, FenceCheck *check, const ShownTokens *shown)
 static FenceToken
 check_named(const RowGuard *guard, const char *resource, bool was_of_it)
 {
-	ShownTokens shown = lockfence_row_tokens(guard, resource);
+	PresentedTokens tokens = lockfence_row_tokens(guard, resource);
 	FenceCheck	check = lockfence_fence_check(guard->fence, guard->rel, resource);
 
 	check.write.named_by = guard->fence;
 	if (was_of_it)
 		check.stored = lockfence_old_token(guard);
-	return admit_row(guard, &check, &shown);
+	return admit_row(guard, &check, &tokens);
 }
 
 /* Does a row belong to its resource by one value alone?  Tells that value. */
@@ -121,7 +123,7 @@ key_value(const RowGuard *guard, TupleTableSlot *slot, Datum *value)
  * its resource, before and after, and the token in its column (0: not set).
  */
 static bool
-simple_question(const RowGuard *guard, Datum *value, FenceToken *shown)
+simple_question(const RowGuard *guard, Datum *value, FenceToken *set)
 {
 	Datum		before;
 	bool		isnull;
@@ -132,11 +134,11 @@ simple_question(const RowGuard *guard, Datum *value, FenceToken *shown)
 		return false;
 	if (guard->old != NULL && (!key_value(guard, guard->old, &before) || before != *value))
 		return false;
-	*shown = 0;
+	*set = 0;
 	if (!lockfence_column_is_set(guard))
 		return true;
-	*shown = lockfence_set_token(guard, &isnull);
-	return !isnull && *shown > 0;
+	*set = lockfence_set_token(guard, &isnull);
+	return !isnull && *set > 0;
 }
 
 /* Is the version of the row that the guard looks at this transaction's own? */
@@ -194,7 +196,7 @@ static FenceToken
 check_row(const RowGuard *guard)
 {
 	bool		has_mark = guard->old != NULL || guard->is_half;
-	ShownTokens shown = lockfence_row_tokens(guard, NULL);
+	PresentedTokens tokens = lockfence_row_tokens(guard, NULL);
 	FenceCheck	check = lockfence_fence_check(guard->fence, guard->rel, NULL);
 
 	check.write.row = guard->old ? guard->old : guard->new;
@@ -206,8 +208,8 @@ check_row(const RowGuard *guard)
 	if (guard->fence->single_use && has_mark)
 		check.own_row = guard->old ? old_row_is_own(guard) : guard->move.is_new && shares_column(guard);
 	if (guard->is_half && guard->move.by_row)
-		shown.carried = guard->move.accepted;
-	return admit_row(guard, &check, &shown);
+		tokens.carried = guard->move.accepted;
+	return admit_row(guard, &check, &tokens);
 }
 
 /* The row with this token in its token column; 0: null. */
@@ -312,15 +314,15 @@ static FenceToken
 check_write(RowGuard *guard)
 {
 	FenceToken	accepted;
-	FenceToken	shown = 0;
+	FenceToken	set = 0;
 	Datum		value = 0;
 	bool		simple;
 
 	if (guard->fence->resource == NULL)
 		return check_row(guard);
-	simple = simple_question(guard, &value, &shown);
+	simple = simple_question(guard, &value, &set);
 	if (simple && lockfence_gate_is_open &&
-		lockfence_streak_goes_on(guard->fence, value, shown, &accepted) &&
+		lockfence_run_goes_on(guard->fence, value, set, &accepted) &&
 		lockfence_old_token(guard) <= accepted)
 	{
 		lockfence_count(guard->rel, LOCKFENCE_ACCEPTED);
@@ -328,7 +330,7 @@ check_write(RowGuard *guard)
 	}
 	accepted = check_resources(guard, simple);
 	if (simple && accepted != 0)
-		lockfence_streak_begin(guard->fence, value, shown, accepted);
+		lockfence_run_begin(guard->fence, value, set, accepted);
 	return accepted;
 }
 
@@ -343,7 +345,7 @@ token_of_move(const RowGuard *guard)
 	const char *column = guard->fence->token_column;
 
 	if (shares_column(guard))
-		return guard->move.shown;
+		return guard->move.set_token;
 	return column != NULL && is_set(guard->move.set, get_attnum(guard->move.from, column)) ?
 		lockfence_token_in(guard, guard->trigger->tg_trigtuple) : 0;
 }
@@ -356,7 +358,7 @@ guard_insert(RowGuard *guard)
 
 	guard->is_half = lockfence_row_moves_in(RelationGetRelid(guard->rel), &guard->move);
 	if (guard->is_half)
-		guard->move.shown = token_of_move(guard);
+		guard->move.set_token = token_of_move(guard);
 	accepted = check_write(guard);
 	/* what the row brings along is as its UPDATE left it */
 	if (guard->is_half && accepted == 0)
@@ -377,7 +379,7 @@ move_of_update(const RowGuard *guard, FenceToken accepted)
 	return (RowMove) {
 		.from = RelationGetRelid(guard->rel),
 		.column = fence->token_column,
-		.shown = is_set(set, fence->token_attno) ?
+		.set_token = is_set(set, fence->token_attno) ?
 			lockfence_token_in(guard, guard->trigger->tg_newtuple) : 0,
 		.accepted = accepted,
 		.by_row = fence->resource == NULL,
@@ -469,11 +471,11 @@ static void
 check_constant(Relation rel, const Fence *fence)
 {
 	const char *resource = lockfence_constant_resource(fence);
-	ShownTokens shown = lockfence_presented_tokens(rel, resource);
+	PresentedTokens tokens = lockfence_presented_tokens(rel, resource);
 	FenceCheck	check = lockfence_fence_check(fence, rel, resource);
 	FenceToken	previous;
 
-	if (lockfence_admit(&check, &shown, &previous) != 0)
+	if (lockfence_admit(&check, &tokens, &previous) != 0)
 		lockfence_count(rel, LOCKFENCE_ACCEPTED);
 }
 

@@ -33,10 +33,11 @@
 #include "compat.h"
 #include "fence.h"
 #include "fencecache.h"
+#include "fencedef.h"
 #include "guarded.h"
 #include "jsonvalue.h"
 #include "lockfence.h"
-#include "shown.h"
+#include "presented.h"
 #include "template.h"
 #include "visible.h"
 #include "xact.h"
@@ -248,19 +249,19 @@ static bool
 admit_call(const GuardedCall *call)
 {
 	const char *resource = key_resource(call);
-	ShownTokens shown = {.given = call->token,.ambient = lockfence_ambient_token()};
+	PresentedTokens tokens = {.given = call->token,.ambient = lockfence_ambient_token()};
 	FenceCheck	check = lockfence_fence_check(call->fence, call->rel, resource);
 	FenceToken	previous;
 
 	if (resource != NULL)
 	{
-		bool		accepted = lockfence_admit(&check, &shown, &previous) != 0;
+		bool		accepted = lockfence_admit(&check, &tokens, &previous) != 0;
 
 		lockfence_reveal_name(resource);
 		return accepted;
 	}
 	check.write.resource = call->fence->resource;
-	return lockfence_admit_shown(&check, &shown);
+	return lockfence_admit_tokens(&check, &tokens);
 }
 
 /* Check, and write. */

@@ -12,7 +12,7 @@
  * index, then by the primary key.  The first two are guesses: a version counts
  * if it bears the resource's full name and nobody is changing it, and whatever
  * else they lead to, or nothing, is left to the primary key.  So that alone
- * tells that there is no mark, or that it is damaged, and a hash index that is
+ * tells that there is no mark, or that it is corrupted, and a hash index that is
  * missing or wrong costs time only.
  *
  * An unlocked read can miss a mark that is being moved to another page, so
@@ -20,7 +20,7 @@
  * every writer of a mark holds while it writes.
  *
  * It also has to mean that the key has no entry for the resource: one that leads
- * to no mark is damage (damage.c).
+ * to no mark is corruption (corruption.c).
  *
  * Access is direct, as the extension: neither the caller's privileges nor
  * row-level security come between the fence and its marks.
@@ -46,7 +46,7 @@
 
 #include "cache.h"
 #include "compat.h"
-#include "damage.h"
+#include "corruption.h"
 #include "hint.h"
 #include "intact.h"
 #include "latest.h"
@@ -83,7 +83,7 @@ version_token(const MarkScan *scan, HeapTuple tuple)
 												   RelationGetDescr(scan->rel), &isnull));
 
 	if (isnull || token <= 0)
-		lockfence_report_damage(scan);
+		lockfence_report_corruption(scan);
 	return token;
 }
 
@@ -273,7 +273,7 @@ note_versions(MarkScan *scan, IndexScanDesc entries)
 	while (next_version(scan, entries, &tuple, first))
 	{
 		if (!version_is_of(scan, &tuple))
-			lockfence_report_damage(scan);
+			lockfence_report_corruption(scan);
 		note_version(scan, &tuple);
 		if (!TransactionIdIsValid(scan->changing))
 			return;

@@ -6,7 +6,7 @@
  * a DELETE, and the guard of the new one for an INSERT.  The DELETE half was
  * decided with its UPDATE.  The INSERT half is judged by the fence of the new
  * partition, which need not be as lenient as the other; but it shows what its
- * UPDATE has shown: the token that the row brings along was not put there by this
+ * UPDATE has presented: the token that the row brings along was not put there by this
  * statement, or as what was accepted for another resource.  The two may have
  * token columns of different names; each takes for proof what the UPDATE has put
  * into its own.

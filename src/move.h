@@ -14,7 +14,7 @@ typedef struct RowMove
 {
 	Oid			from;			/* the partition that it leaves, ... */
 	const char *column;			/* ... its fence's token column; NULL: none */
-	FenceToken	shown;			/* in that, by the UPDATE; 0: none */
+	FenceToken	set_token;		/* in that, by the UPDATE; 0: none */
 	FenceToken	accepted;		/* for the UPDATE; 0: it went unprotected */
 	bool		by_row;			/* ... for the row itself, by its own mark */
 	bool		is_new;			/* ... and not in the row before this transaction */

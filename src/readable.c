@@ -19,7 +19,7 @@
 #include "utils/rls.h"
 
 #include "check.h"
-#include "fencecache.h"
+#include "fencedef.h"
 #include "readable.h"
 #include "visible.h"
 

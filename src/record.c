@@ -63,7 +63,7 @@
 #include "args.h"
 #include "check.h"
 #include "compat.h"
-#include "fencecache.h"
+#include "fencedef.h"
 #include "intact.h"
 #include "lockfence.h"
 #include "record.h"

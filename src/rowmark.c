@@ -40,12 +40,13 @@
 #include "durable.h"
 #include "fence.h"
 #include "fencecache.h"
+#include "fencedef.h"
 #include "guarded.h"
 #include "jsonvalue.h"
 #include "lockfence.h"
 #include "refuse.h"
 #include "rowmark.h"
-#include "shown.h"
+#include "rowtokens.h"
 #include "visible.h"
 
 /* One call of a function here. */

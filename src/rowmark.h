@@ -6,7 +6,7 @@
 #define LOCKFENCE_ROWMARK_H
 
 #include "jsonvalue.h"
-#include "shown.h"
+#include "rowtokens.h"
 
 extern bool lockfence_sets_row_mark;
 extern bool lockfence_admits_row_mark(const RowGuard *guard);

@@ -40,6 +40,7 @@
 #include "utils/tuplestore.h"
 
 #include "compat.h"
+#include "fencedef.h"
 #include "lockfence.h"
 #include "mark.h"
 #include "rows.h"

@@ -20,7 +20,7 @@
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 
-#include "args.h"
+#include "fencedef.h"
 #include "lockfence.h"
 #include "placeholder.h"
 #include "readable.h"

@@ -13,25 +13,16 @@
  */
 #include "postgres.h"
 
-#include "access/relation.h"
 #include "access/xact.h"
 #include "catalog/pg_inherits.h"
 #include "commands/trigger.h"
 #include "common/hashfn.h"
-#include "funcapi.h"
 #include "miscadmin.h"
-#include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/memutils.h"
-#include "utils/tuplestore.h"
 
-#include "args.h"
-#include "fencecache.h"
 #include "lockfence.h"
 #include "move.h"
-#include "readable.h"
-#include "refuse.h"
-#include "rows.h"
 #include "xact.h"
 
 typedef struct MemoEntry
@@ -67,9 +58,6 @@ typedef struct UndoRecord
 } UndoRecord;
 
 #define UNDO_LOG_START 16
-
-PG_FUNCTION_INFO_V1(lockfence_present_ambient);
-PG_FUNCTION_INFO_V1(lockfence_presented);
 
 static FenceToken ambient = 0;
 static MemoEntry first_entry;	/* the transaction's first resource ... */
@@ -381,67 +369,22 @@ lockfence_first_bypass(Oid relid)
 	return true;
 }
 
-/* present(token): the ambient token of this transaction */
-Datum
-lockfence_present_ambient(PG_FUNCTION_ARGS)
+/* Show a visitor what is held, resource by resource. */
+void
+lockfence_visit_held_tokens(HeldTokenVisitor visit, void *arg)
 {
-	lockfence_require_token(fcinfo, 0);
-	lockfence_set_ambient_token(PG_GETARG_INT64(0));
-	PG_RETURN_VOID();
-}
+	memo_iterator i;
+	MemoEntry  *entry;
 
-/* The name of a resource that a row gave, or what stands for it where the caller may not read that. */
-static const char *
-readable_name(const char *resource, Oid relid)
-{
-	Relation	rel = OidIsValid(relid) ? try_relation_open(relid, AccessShareLock) : NULL;
-	const Fence *fence = rel ? lockfence_relation_fence(rel) : NULL;
-
-	if (rel == NULL)
-		return OidIsValid(relid) ? "of a dropped table" : resource;
-	if (!lockfence_may_read(rel, fence))
-		resource = fence && fence->resource ? fence->resource : lockfence_row_name(rel, NULL);
-	relation_close(rel, AccessShareLock);
-	return resource;
-}
-
-/* Add one row of presented(). */
-static void
-put_presented(ReturnSetInfo *rsinfo, const char *resource, FenceToken token)
-{
-	Datum		values[2];
-	bool		isnull[2] = {resource == NULL, false};
-
-	values[0] = resource ? CStringGetTextDatum(resource) : (Datum) 0;
-	values[1] = Int64GetDatum(token);
-	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, isnull);
-}
-
-/* presented(): the ambient token (resource null), and the memo */
-Datum
-lockfence_presented(PG_FUNCTION_ARGS)
-{
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-
-	lockfence_begin_rows(fcinfo);
-	if (ambient != 0)
-		put_presented(rsinfo, NULL, ambient);
 	if (first_entry.resource != NULL && first_entry.held.token != 0)
-		put_presented(rsinfo, readable_name(first_entry.resource, first_entry.held.table),
-					  first_entry.held.token);
-	if (memo != NULL)
+		visit(first_entry.resource, &first_entry.held, arg);
+	if (memo == NULL)
+		return;
+	memo_start_iterate(memo, &i);
+	while ((entry = memo_iterate(memo, &i)) != NULL)
 	{
-		memo_iterator i;
-		MemoEntry  *entry;
-
-		memo_start_iterate(memo, &i);
-		while ((entry = memo_iterate(memo, &i)) != NULL)
-		{
-			CHECK_FOR_INTERRUPTS();
-			if (entry->held.token != 0)
-				put_presented(rsinfo, readable_name(entry->resource, entry->held.table),
-							  entry->held.token);
-		}
+		CHECK_FOR_INTERRUPTS();
+		if (entry->held.token != 0)
+			visit(entry->resource, &entry->held, arg);
 	}
-	return (Datum) 0;
 }

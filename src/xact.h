@@ -21,6 +21,9 @@ typedef struct HeldToken
 								 * not know; InvalidOid: the caller did */
 } HeldToken;
 
+typedef void (*HeldTokenVisitor) (const char *resource, const HeldToken *held, void *arg);
+
+extern void lockfence_visit_held_tokens(HeldTokenVisitor visit, void *arg);
 extern FenceToken lockfence_ambient_token(void);
 extern void lockfence_set_ambient_token(FenceToken token);
 extern const HeldToken *lockfence_held_token(const char *resource);

@@ -1,6 +1,6 @@
 /*
- * streak.c
- *		Rows in a row: what was accepted for one is accepted for the next alike.
+ * rowrun.c
+ *		Runs of rows: what was accepted for one is accepted for the next alike.
  *
  * A statement over many rows of one resource asks the same question again and
  * again.  Where the resource follows from one value alone, passed by value,
@@ -13,9 +13,9 @@
  */
 #include "postgres.h"
 
-#include "fencecache.h"
+#include "fencedef.h"
 #include "lockfence.h"
-#include "streak.h"
+#include "rowrun.h"
 #include "xact.h"
 
 static struct
@@ -23,28 +23,28 @@ static struct
 	const Fence *fence;
 	uint64		version;		/* of what the transaction holds */
 	Datum		value;			/* of the fence's key column */
-	FenceToken	shown;			/* in the token column; 0: not there */
+	FenceToken	set;			/* in the token column; 0: not there */
 	FenceToken	accepted;
-} streak;
+} run;
 
 /* Is a row like the last accepted one?  Tells the token accepted for it. */
 bool
-lockfence_streak_goes_on(const Fence *fence, Datum value, FenceToken shown,
-						 FenceToken *accepted)
+lockfence_run_goes_on(const Fence *fence, Datum value, FenceToken set,
+					  FenceToken *accepted)
 {
-	*accepted = streak.accepted;
-	return streak.fence == fence && streak.value == value && streak.shown == shown &&
-		streak.version == lockfence_held_version();
+	*accepted = run.accepted;
+	return run.fence == fence && run.value == value && run.set == set &&
+		run.version == lockfence_held_version();
 }
 
 /* Note a row whose token was accepted, and is held. */
 void
-lockfence_streak_begin(const Fence *fence, Datum value, FenceToken shown,
-					   FenceToken accepted)
+lockfence_run_begin(const Fence *fence, Datum value, FenceToken set,
+					FenceToken accepted)
 {
-	streak.fence = fence;
-	streak.version = lockfence_held_version();
-	streak.value = value;
-	streak.shown = shown;
-	streak.accepted = accepted;
+	run.fence = fence;
+	run.version = lockfence_held_version();
+	run.value = value;
+	run.set = set;
+	run.accepted = accepted;
 }

@@ -1,9 +1,9 @@
 /*
- * damage.c
+ * corruption.c
  *		Marks that are not what they should be.
  *
  * A mark that cannot be found looks like a resource without one, whose first
- * token is accepted, whatever it is.  So what is lost or damaged has to be told
+ * token is accepted, whatever it is.  So what is lost or corrupted has to be told
  * from what never was, and is an error then.
  */
 #include "postgres.h"
@@ -12,18 +12,18 @@
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
 
-#include "damage.h"
+#include "corruption.h"
 #include "lockfence.h"
 #include "mark.h"
 #include "visible.h"
 
 /* The error for a mark that cannot be read. */
 void
-lockfence_report_damage(const MarkScan *scan)
+lockfence_report_corruption(const MarkScan *scan)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_DATA_CORRUPTED),
-			 errmsg("the mark of resource \"%s\" is damaged", lockfence_visible(scan->resource->name)),
+			 errmsg("the mark of resource \"%s\" is corrupted", lockfence_visible(scan->resource->name)),
 			 errdetail("The index of table \"%s.mark\" has an entry whose row is lost, or is not a mark. The fence cannot decide, and rejects all writes.",
 					   LOCKFENCE_SCHEMA),
 			 errhint("Stop the holders' writes, and see \"Lost and damaged marks\" in lockfence's documentation of operations before any repair."),
@@ -75,5 +75,5 @@ lockfence_require_row(const MarkScan *scan, ItemPointer tid)
 	there = page_has_row(BufferGetPage(scan->buffer), ItemPointerGetOffsetNumber(tid));
 	LockBuffer(scan->buffer, BUFFER_LOCK_UNLOCK);
 	if (!there)
-		lockfence_report_damage(scan);
+		lockfence_report_corruption(scan);
 }

@@ -1,0 +1,128 @@
+/*
+ * present.c
+ *		present(), presented() and is_current(): tokens that clients present, and ask about.
+ */
+#include "postgres.h"
+
+#include "access/relation.h"
+#include "access/xlog.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/rel.h"
+#include "utils/tuplestore.h"
+
+#include "args.h"
+#include "check.h"
+#include "fence.h"
+#include "fencecache.h"
+#include "fencedef.h"
+#include "lockfence.h"
+#include "mark.h"
+#include "names.h"
+#include "presented.h"
+#include "readable.h"
+#include "refuse.h"
+#include "rows.h"
+#include "state.h"
+#include "stats.h"
+#include "xact.h"
+
+PG_FUNCTION_INFO_V1(lockfence_present);
+PG_FUNCTION_INFO_V1(lockfence_present_ambient);
+PG_FUNCTION_INFO_V1(lockfence_presented);
+PG_FUNCTION_INFO_V1(lockfence_is_current);
+
+/* present(resource text, token fence_token) -> the previous mark, or null */
+Datum
+lockfence_present(PG_FUNCTION_ARGS)
+{
+	FenceCheck	check = {0};
+	PresentedTokens tokens = {0};
+	FenceToken	previous;
+
+	check.write.resource = lockfence_require_resource(fcinfo, 0);
+	lockfence_require_token(fcinfo, 1);
+	tokens.given = PG_GETARG_INT64(1);
+	PreventCommandDuringRecovery("lockfence.present()");
+
+	(void) lockfence_admit(&check, &tokens, &previous);
+	lockfence_reveal_name(check.write.resource);
+	lockfence_count(NULL, LOCKFENCE_ACCEPTED);
+	if (previous != 0)
+		PG_RETURN_INT64(previous);
+	lockfence_tell_unknown(check.write.resource);
+	PG_RETURN_NULL();
+}
+
+/* present(token): the ambient token of this transaction */
+Datum
+lockfence_present_ambient(PG_FUNCTION_ARGS)
+{
+	lockfence_require_token(fcinfo, 0);
+	lockfence_set_ambient_token(PG_GETARG_INT64(0));
+	PG_RETURN_VOID();
+}
+
+/* The name of a resource that a row gave, or what stands for it where the caller may not read that. */
+static const char *
+readable_name(const char *resource, Oid relid)
+{
+	Relation	rel = OidIsValid(relid) ? try_relation_open(relid, AccessShareLock) : NULL;
+	const Fence *fence = rel ? lockfence_relation_fence(rel) : NULL;
+
+	if (rel == NULL)
+		return OidIsValid(relid) ? "of a dropped table" : resource;
+	if (!lockfence_may_read(rel, fence))
+		resource = fence && fence->resource ? fence->resource : lockfence_row_name(rel, NULL);
+	relation_close(rel, AccessShareLock);
+	return resource;
+}
+
+/* Add one row of presented(). */
+static void
+put_presented(ReturnSetInfo *rsinfo, const char *resource, FenceToken token)
+{
+	Datum		values[2];
+	bool		isnull[2] = {resource == NULL, false};
+
+	values[0] = resource ? CStringGetTextDatum(resource) : (Datum) 0;
+	values[1] = Int64GetDatum(token);
+	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, isnull);
+}
+
+/* The same, of what the transaction holds. */
+static void
+put_held(const char *resource, const HeldToken *held, void *rsinfo)
+{
+	put_presented((ReturnSetInfo *) rsinfo, readable_name(resource, held->table), held->token);
+}
+
+/* presented(): the ambient token (resource null), and the memo */
+Datum
+lockfence_presented(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	FenceToken	ambient = lockfence_ambient_token();
+
+	lockfence_begin_rows(fcinfo);
+	if (ambient != 0)
+		put_presented(rsinfo, NULL, ambient);
+	lockfence_visit_held_tokens(put_held, rsinfo);
+	return (Datum) 0;
+}
+
+/* is_current(resource text, token fence_token): advice, without any lock */
+Datum
+lockfence_is_current(PG_FUNCTION_ARGS)
+{
+	char	   *resource = lockfence_require_resource(fcinfo, 0);
+	FenceToken	mark;
+
+	lockfence_require_token(fcinfo, 1);
+	lockfence_require_no_row(resource);
+	mark = lockfence_mark_peek(resource);
+	if (mark == 0)
+		mark = lockfence_state_floor();
+	PG_RETURN_BOOL(lockfence_would_pass(PG_GETARG_INT64(1), mark, false));
+}

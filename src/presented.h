@@ -1,0 +1,30 @@
+/*
+ * presented.h
+ *		The tokens that a write presents.
+ */
+#ifndef LOCKFENCE_PRESENTED_H
+#define LOCKFENCE_PRESENTED_H
+
+#include "check.h"
+
+/* The tokens that a write presents, 0 where there is none.  They have to agree. */
+typedef struct PresentedTokens
+{
+	FenceToken	column;			/* put there by the statement ... */
+	bool		is_invalid;		/* ... and no token, or ... */
+	bool		is_null;		/* ... null */
+	FenceToken	named;			/* presented for the resource */
+	FenceToken	ambient;		/* presented for whatever is written */
+	FenceToken	given;			/* to the function that is called */
+	bool		is_settled;		/* refused and reported for the whole call, where
+								 * the fence is advisory */
+	FenceToken	carried;		/* accepted for the other half of a row's move;
+								 * counts where the rest is missing */
+} PresentedTokens;
+
+extern PresentedTokens lockfence_presented_tokens(Relation rel, const char *resource);
+extern bool lockfence_choose_token(const FencedWrite *write, const PresentedTokens *tokens,
+								   FenceToken *token);
+extern void lockfence_settle_missing(const FenceCheck *check);
+
+#endif							/* LOCKFENCE_PRESENTED_H */

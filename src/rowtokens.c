@@ -1,0 +1,97 @@
+/*
+ * rowtokens.c
+ *		The tokens in a row that is written: what this very statement sets in the token
+ *		column presents a token, what was there before does not.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/sysattr.h"
+#include "commands/trigger.h"
+
+#include "lockfence.h"
+#include "presented.h"
+#include "rowtokens.h"
+
+/*
+ * The token where its column is the tuple's last, as attach() adds it: a value of
+ * fixed length ends where the tuple does, so that none before it has to be walked
+ * over.  False where it is elsewhere, or null.
+ */
+static inline bool
+read_last(HeapTuple tuple, AttrNumber attno, FenceToken *token)
+{
+	HeapTupleHeader header = tuple->t_data;
+
+	if (HeapTupleHeaderGetNatts(header) != attno ||
+		(HeapTupleHasNulls(tuple) && att_isnull(attno - 1, header->t_bits)))
+		return false;
+	memcpy(token, (char *) header + tuple->t_len - sizeof(*token), sizeof(*token));
+	return true;
+}
+
+/* The token in a row; 0 where there is none. */
+FenceToken
+lockfence_token_in(const RowGuard *guard, HeapTuple tuple)
+{
+	AttrNumber	attno = guard->fence->token_attno;
+	bool		isnull = false;
+	FenceToken	token;
+
+	if (attno == 0)
+		return 0;
+	if (!read_last(tuple, attno, &token))
+		token = DatumGetInt64(heap_getattr(tuple, attno, RelationGetDescr(guard->rel),
+										   &isnull));
+	return isnull ? 0 : Max(token, 0);
+}
+
+/* The token in the row before the write. */
+FenceToken
+lockfence_old_token(const RowGuard *guard)
+{
+	return guard->old == NULL ? 0 : lockfence_token_in(guard, guard->trigger->tg_trigtuple);
+}
+
+/*
+ * What this statement puts into the token column: of a row that moves to another
+ * partition, what the UPDATE did.  0 and null where it is no such thing.
+ */
+FenceToken
+lockfence_set_token(const RowGuard *guard, bool *isnull)
+{
+	if (!guard->is_half)
+		return DatumGetInt64(slot_getattr(guard->new, guard->fence->token_attno, isnull));
+	*isnull = guard->move.set_token == 0;
+	return guard->move.set_token;
+}
+
+/* Does this statement set the token column, for the guard to take as proof? */
+bool
+lockfence_column_is_set(const RowGuard *guard)
+{
+	AttrNumber	attno = guard->fence->token_attno;
+
+	if (attno == 0 || guard->fence->presented_only || guard->new == NULL)
+		return false;
+	if (guard->is_half)
+		return guard->move.set_token != 0;
+	if (guard->old == NULL)
+		return !slot_attisnull(guard->new, attno);
+	return bms_is_member(attno - FirstLowInvalidHeapAttributeNumber,
+						 guard->trigger->tg_updatedcols);
+}
+
+/* What the write of a row presents. */
+PresentedTokens
+lockfence_row_tokens(const RowGuard *guard, const char *resource)
+{
+	PresentedTokens tokens = lockfence_presented_tokens(guard->rel, resource);
+
+	if (lockfence_column_is_set(guard))
+	{
+		tokens.column = lockfence_set_token(guard, &tokens.is_null);
+		tokens.is_invalid = tokens.is_null || tokens.column <= 0;
+	}
+	return tokens;
+}
