@@ -2,14 +2,14 @@
  * answer.c
  *		The question to the lock service and its answer, as JSON.
  *
- * Knows nothing of PostgreSQL, so that it can be tested and fuzzed by itself;
- * that is why it reports a problem as a text instead of raising it.
+ * This file does not use PostgreSQL, so that it can be tested and fuzzed alone;
+ * that is why it returns a problem as a text instead of raising an error.
  *
  * A number is never read as floating point, which would lose the last digits of
- * a token: an integer that does not fit in 64 bits is an error of the parser.
+ * a token: the parser refuses an integer that does not fit in 64 bits.
  *
  * json_object() must not be called: PostgreSQL has a function of that name, and
- * the program's come before a library's.
+ * the program's functions take precedence over a library's.
  */
 #include "answer.h"
 
@@ -20,12 +20,12 @@
 
 #define MAX_EPOCH 32767
 
-/* Room for a token in digits. */
+/* Capacity for the digits of a token. */
 #define TOKEN_LEN 24
 
 /*
- * Write the question, which is no string in C's sense.  Returns its length, 0
- * where there is no such text: the resource is not UTF-8, or does not fit.
+ * Write the question, without a terminating zero.  Returns its length, or 0 if
+ * the resource is not UTF-8 or does not fit.
  */
 size_t
 lockfence_question_write(const Question *question, char *buffer, size_t size)
@@ -75,7 +75,7 @@ is_count(const json_t *value, int64_t max)
 		json_integer_value(value) <= max;
 }
 
-/* Take the members in. */
+/* Read the members of the answer.  Returns what is wrong, or NULL. */
 static const char *
 read_members(const json_t *root, const Question *question, Answer *answer)
 {
@@ -116,7 +116,7 @@ lockfence_answer_parse(const char *body, size_t len, const Question *question, A
 	return problem;
 }
 
-/* Is it a word to show to people?  The service is not trusted with more. */
+/* Is it a plain word?  No other text of the service goes into messages. */
 static bool
 is_word(const char *text, size_t size)
 {
@@ -127,8 +127,8 @@ is_word(const char *text, size_t size)
 }
 
 /*
- * The code of an error, {"error": {"code": ...}}, copied to the buffer; NULL where
- * the body tells none.
+ * The code of an error, {"error": {"code": ...}}, copied to the buffer; NULL if
+ * the body has none.
  */
 const char *
 lockfence_answer_code(const char *body, size_t len, char *buffer, size_t size)

@@ -1,18 +1,18 @@
 /*
  * breaker.c
- *		Who may ask the lock service, while it may be down.
+ *		The circuit breaker: may a backend ask the lock service, which may be down?
  *
- * Closed: everybody may, up to a number of requests at once; who comes on top
- * waits for a turn, within its own time.  So an outage meets a bounded number of
- * requests even before the first of them has failed.  Open, after some failures
- * in a row: nobody may, until one after a while probes the service; what
- * becomes of the probe closes the breaker or keeps it open.
+ * Closed: every backend may, up to a number of requests at once; a backend beyond
+ * that number waits for a turn, within its own timeout.  So an outage meets a
+ * bounded number of requests even before the first of them has failed.  Open,
+ * after some failures in a row: no backend may, until after a while one of them
+ * probes the service; the outcome closes the breaker or keeps it open.
  *
- * A slot or a probe is taken until a time and given back early.  A backend that
- * ends with one gives it back by its exit; what even that misses lapses.
+ * A backend takes a slot or the probe until a time, and gives it back earlier.  A
+ * backend that ends gives it back at exit; if even that is missed, it lapses.
  *
- * Locking: one spinlock, held for a look at a few words.  Without shared memory
- * each backend has a breaker of its own.
+ * Locking: one spinlock, held while a few words are read or set.  Without shared
+ * memory each backend has a breaker of its own.
  */
 #include "postgres.h"
 
@@ -33,7 +33,7 @@ typedef enum Entry
 	IS_OPEN
 } Entry;
 
-/* What this backend has taken; until is 0 if nothing. */
+/* What this backend has taken; taken_until is 0 if nothing. */
 static uint64 taken_until = 0;
 static int	taken_slot;			/* -1: the probe */
 
@@ -86,7 +86,7 @@ take_slot(uint64 now, uint64 until)
 	return false;
 }
 
-/* Take the probe, if it is time for one and nobody else has it. */
+/* Take the probe, if it is time for one and no other backend has it. */
 static bool
 take_probe(uint64 now, uint64 until)
 {
@@ -134,7 +134,7 @@ wait_to_enter(uint64 deadline)
 	return entry;
 }
 
-/* May the service be asked?  Who is let in has to leave. */
+/* May this backend ask?  If so, it must call lockfence_breaker_leave() later. */
 bool
 lockfence_breaker_enter(uint64 deadline, Report *report)
 {
@@ -146,26 +146,26 @@ lockfence_breaker_enter(uint64 deadline, Report *report)
 		entry = wait_to_enter(deadline);
 	if (entry == MUST_WAIT)
 		return lockfence_trouble(report, TROUBLE_BREAKER,
-								 "%d requests were under way already, and none ended within %d ms.",
+								 "%d requests were already in progress, and none ended within %d ms.",
 								 LOCKFENCE_BREAKER_SLOTS, lockfence_settings.timeout);
 	if (entry == IS_OPEN)
 		return lockfence_trouble(report, TROUBLE_BREAKER,
-								 "It has failed %d times in a row, and is left alone but for one request every %d ms.",
+								 "The lock service has failed %d times in a row, and is asked only once every %d ms.",
 								 lockfence_settings.breaker_failures, lockfence_settings.breaker_reset);
 	return true;
 }
 
-/* Give back what was taken, unless it has lapsed and is another's. */
+/* Give back what was taken, unless it has lapsed and another backend has it. */
 static void
 give_back(void)
 {
-	uint64	   *place = taken_slot < 0 ? &breaker->probe_until : &breaker->slots[taken_slot];
+	uint64	   *until = taken_slot < 0 ? &breaker->probe_until : &breaker->slots[taken_slot];
 
-	if (*place == taken_until)
-		*place = 0;
+	if (*until == taken_until)
+		*until = 0;
 }
 
-/* Take the verdict in; returns whether the breaker has opened or closed. */
+/* Apply the verdict; returns whether the breaker has opened or closed. */
 static bool
 judge(Verdict verdict, bool probed)
 {
@@ -211,7 +211,7 @@ lockfence_breaker_leave(Verdict verdict)
 	if (turned)
 		ereport(LOG,
 				(is_open ?
-				 errmsg("lockfence_validate: the lock service is left alone after %d failures in a row",
+				 errmsg("lockfence_validate: the lock service is not asked any more after %d failures in a row",
 						lockfence_settings.breaker_failures) :
 				 errmsg("lockfence_validate: the lock service answers again")));
 }

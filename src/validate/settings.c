@@ -1,15 +1,15 @@
 /*
  * settings.c
- *		Where the lock service is, and how it is asked.
+ *		Where the lock service is, and how to ask it.
  *
- * All of it comes from the server's configuration and from nobody else.  The
- * library is loaded by the first call of a session, so a session may have set
- * what was a mere placeholder until then: the contexts below have PostgreSQL
- * throw that away when the setting is defined.  Where such a value had taken the
- * place of the server's, the setting is then empty, and nothing is asked.
+ * All settings come from the server's configuration and from no session.  A
+ * session loads the library by its first call, so it may have set what was a
+ * mere placeholder until then; by the contexts below PostgreSQL discards such a
+ * value when the setting is defined.  If it had replaced the server's value, the
+ * setting is then empty, and the service is not asked.
  *
- * What a setting says is judged when it is used and not when it is read: most
- * backends that read it do not know this library.
+ * A setting is checked when it is used and not when it is read: most backends
+ * that read it have not loaded this library.
  */
 #include "postgres.h"
 
@@ -68,38 +68,38 @@ define_time(const char *name, const char *description, int *variable, int preset
 							NULL, assign_number, NULL);
 }
 
-/* Called once a backend. */
+/* Called once per backend. */
 void
 lockfence_define_settings(void)
 {
 	define_text("lockfence_validate.url",
-				"The lock service's validate endpoint.", &lockfence_settings.url);
+				"URL at which the lock service validates tokens.", &lockfence_settings.url);
 	define_text("lockfence_validate.ca_file",
-				"The certificates of authority that the lock service's is checked against.",
+				"Location of the certificate authority file that verifies the lock service.",
 				&lockfence_settings.ca_file);
 	define_text("lockfence_validate.cert_file",
-				"The certificate that is shown to the lock service.", &lockfence_settings.cert_file);
+				"Location of the client certificate for the lock service.", &lockfence_settings.cert_file);
 	define_text("lockfence_validate.key_file",
-				"The private key of that certificate.", &lockfence_settings.key_file);
+				"Location of the private key of the client certificate.", &lockfence_settings.key_file);
 	define_text("lockfence_validate.resolve",
-				"The address of the lock service, as host:port:address.", &lockfence_settings.resolve);
+				"Address of the lock service, as host:port:address.", &lockfence_settings.resolve);
 	define_time("lockfence_validate.timeout",
-				"How long asking the lock service may take, all in all.",
+				"Maximum time to wait for an answer of the lock service.",
 				&lockfence_settings.timeout, 2000);
 	define_time("lockfence_validate.connect_timeout",
-				"How long connecting to the lock service may take.",
+				"Maximum time to wait for a connection to the lock service.",
 				&lockfence_settings.connect_timeout, 1000);
 	define_time("lockfence_validate.breaker_reset",
-				"How long the lock service is left alone before one request tries it again.",
+				"Time after which one request tries a failed lock service again.",
 				&lockfence_settings.breaker_reset, 10000);
 	DefineCustomIntVariable("lockfence_validate.breaker_failures",
-							"After how many failures in a row the lock service is left alone.",
-							"0: it never is.",
+							"Number of failures in a row after which the lock service is not asked any more.",
+							"0 always asks it.",
 							&lockfence_settings.breaker_failures, 5, 0, INT_MAX,
 							PGC_SIGHUP, GUC_SUPERUSER_ONLY, NULL, NULL, NULL);
 	DefineCustomEnumVariable("lockfence_validate.on_unavailable",
-							 "What becomes of a token when the lock service cannot be asked.",
-							 "closed: the write is refused. open: the token passes.",
+							 "Decides about a token when the lock service cannot be asked.",
+							 "\"closed\" refuses the write; \"open\" lets the token pass.",
 							 &on_unavailable, false, postures,
 							 PGC_SIGHUP, GUC_SUPERUSER_ONLY, NULL, assign_posture, NULL);
 	MarkGUCPrefixReserved("lockfence_validate");
@@ -112,7 +112,7 @@ lockfence_settings_generation(void)
 	return generation;
 }
 
-/* Note what stands in the way; returns false, for the caller to return too. */
+/* Report why the service cannot be asked; returns false, for the caller to return too. */
 bool
 lockfence_trouble(Report *report, Trouble trouble, const char *format,...)
 {
@@ -151,7 +151,7 @@ url_has(CURLU *url, CURLUPart part)
 	return text != NULL;
 }
 
-/* A literal address of this machine; a name could come to mean another. */
+/* A literal address of this machine; a name could resolve to another machine. */
 static bool
 is_loopback(const char *host)
 {
@@ -176,7 +176,7 @@ is_pinned(CURLU *url)
 	return fits;
 }
 
-/* What is wrong with the URL, in a form to follow its name; NULL: nothing. */
+/* What is wrong with the URL, to follow the setting's name; NULL: nothing. */
 static const char *
 url_problem(CURLU *url)
 {
@@ -186,7 +186,7 @@ url_problem(CURLU *url)
 	if (curl_url_set(url, CURLUPART_URL, lockfence_settings.url, 0) != CURLUE_OK)
 		return "is not a URL";
 	if (url_has(url, CURLUPART_USER) || url_has(url, CURLUPART_PASSWORD))
-		return "carries a user or a password, and a setting is no place for secrets";
+		return "contains a user or a password, but secrets must not be in a setting";
 	if (url_has(url, CURLUPART_FRAGMENT))
 		return "has a fragment";
 	host = url_part(url, CURLUPART_HOST);
@@ -202,7 +202,7 @@ static bool
 check_url(Report *report)
 {
 	CURLU	   *url = curl_url();
-	const char *problem = url != NULL ? url_problem(url) : "cannot be read for want of memory";
+	const char *problem = url != NULL ? url_problem(url) : "cannot be parsed: out of memory";
 	bool		pinned = problem != NULL || lockfence_settings.resolve[0] == '\0' || is_pinned(url);
 
 	curl_url_cleanup(url);
@@ -210,11 +210,11 @@ check_url(Report *report)
 		return lockfence_trouble(report, TROUBLE_SETTINGS, "lockfence_validate.url %s.", problem);
 	if (!pinned)
 		return lockfence_trouble(report, TROUBLE_SETTINGS,
-								 "lockfence_validate.resolve is not host:port:address with the host and port of lockfence_validate.url.");
+								 "lockfence_validate.resolve must be host:port:address with the host and port of lockfence_validate.url.");
 	return true;
 }
 
-/* Who writes to a table is not told where the files are. */
+/* The message goes to the role that writes, so it does not say where the file is. */
 static bool
 check_file(const char *setting, const char *path, struct stat *status, Report *report)
 {
@@ -224,7 +224,7 @@ check_file(const char *setting, const char *path, struct stat *status, Report *r
 	return true;
 }
 
-/* The key must be nobody else's to read. */
+/* Only the server's user may read the key. */
 static bool
 check_key(Report *report)
 {
@@ -235,7 +235,7 @@ check_key(Report *report)
 	if (!S_ISREG(status.st_mode) || status.st_uid != geteuid() ||
 		(status.st_mode & (S_IRWXG | S_IRWXO | S_IXUSR)) != 0)
 		return lockfence_trouble(report, TROUBLE_SETTINGS,
-								 "The file of lockfence_validate.key_file is not a regular file of the server's user with permissions 0600 or less.");
+								 "The file of lockfence_validate.key_file must be a regular file of the server's user with permissions 0600 or less.");
 	return true;
 }
 
@@ -248,7 +248,7 @@ check_files(Report *report)
 		return lockfence_trouble(report, TROUBLE_SETTINGS, "lockfence_validate.ca_file is not set.");
 	if ((lockfence_settings.cert_file[0] == '\0') != (lockfence_settings.key_file[0] == '\0'))
 		return lockfence_trouble(report, TROUBLE_SETTINGS,
-								 "Of lockfence_validate.cert_file and lockfence_validate.key_file only one is set.");
+								 "Only one of lockfence_validate.cert_file and lockfence_validate.key_file is set.");
 	if (!check_file("lockfence_validate.ca_file", lockfence_settings.ca_file, &status, report))
 		return false;
 	return lockfence_settings.cert_file[0] == '\0' ||
@@ -256,7 +256,7 @@ check_files(Report *report)
 		 check_key(report));
 }
 
-/* Do the settings say whom to ask, and safely? */
+/* Do the settings name a service, and is it safe to ask it? */
 bool
 lockfence_settings_complete(Report *report)
 {

@@ -2,11 +2,11 @@
  * validate.c
  *		lockfence_validate: asks the lock service whether a token is valid.
  *
- * Module magic and the functions.  A backend loads this library, and libcurl and
- * OpenSSL with it, by its first call of one of them.
+ * Module magic and the functions.  A backend loads this library, with libcurl and
+ * OpenSSL, by its first call of one of them.
  *
- * The answer is the service's opinion at some moment, and no lock: the fence
- * asks for it before it takes any, and the mark decides all the same.
+ * The answer is the service's opinion at one moment, not a lock: the fence asks
+ * before it takes any lock, and the mark decides all the same.
  */
 #include "postgres.h"
 
@@ -27,15 +27,15 @@ PG_FUNCTION_INFO_V1(lockfence_validate_detail);
 
 void		_PG_init(void);
 
-/* What a caller is told. */
+/* The result for the caller. */
 typedef struct Validation
 {
-	bool		asked;			/* else the rest but the time is not known */
+	bool		asked;			/* if not, only the time is known of the rest */
 	Answer		answer;
 	uint64		latency_us;
 } Validation;
 
-/* A transaction that ends in the middle of a request, by whatever way, ends it. */
+/* A transaction that aborts during a request gives its slot back. */
 static void
 at_transaction_event(XactEvent event, void *arg)
 {
@@ -50,7 +50,7 @@ _PG_init(void)
 	RegisterXactCallback(at_transaction_event, NULL);
 }
 
-/* What a wait for the service is called in pg_stat_activity. */
+/* The wait event in pg_stat_activity. */
 uint32
 lockfence_wait_event(void)
 {
@@ -69,13 +69,13 @@ trouble_hint(Trouble trouble)
 		case TROUBLE_SETTINGS:
 			return "Have an administrator set lockfence_validate in the server's configuration, and reload it.";
 		case TROUBLE_QUESTION:
-			return "Look at the name of the resource, and at lockfence_validate.url.";
+			return "Check the name of the resource, and lockfence_validate.url.";
 		default:
-			return "Nothing is known against the token: try the transaction again when the lock service can be reached.";
+			return "The token may be valid: try the transaction again when the lock service can be reached.";
 	}
 }
 
-/* Nobody could be asked: an error, or a yes all the same. */
+/* The service did not answer: raise an error, or let the token pass all the same. */
 static void
 settle_trouble(const char *resource, FenceToken token, const Report *report)
 {
@@ -84,20 +84,20 @@ settle_trouble(const char *resource, FenceToken token, const Report *report)
 		lockfence_core_api()->count_open();
 		ereport(LOG,
 				(errcode(ERRCODE_FENCE_VALIDATOR_UNAVAILABLE),
-				 errmsg("fencing token " INT64_FORMAT " for resource \"%s\" passes without the lock service having been asked",
+				 errmsg("fencing token " INT64_FORMAT " for resource \"%s\" passes without an answer of the lock service",
 						token, lockfence_core_api()->visible(resource)),
 				 errdetail_internal("%s", lockfence_core_api()->visible(report->detail))));
 		return;
 	}
 	ereport(ERROR,
 			(errcode(ERRCODE_FENCE_VALIDATOR_UNAVAILABLE),
-			 errmsg("the lock service could not be asked about the fencing token for resource \"%s\"",
+			 errmsg("could not ask the lock service about the fencing token for resource \"%s\"",
 					lockfence_core_api()->visible(resource)),
 			 errdetail_internal("%s", lockfence_core_api()->visible(report->detail)),
 			 errhint("%s", trouble_hint(report->trouble))));
 }
 
-/* What the outcome of a request says of the service. */
+/* What the outcome of a request tells about the service. */
 static Verdict
 verdict_on(Trouble trouble)
 {

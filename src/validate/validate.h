@@ -11,17 +11,17 @@
 #include "lockfence.h"
 
 /*
- * Why the lock service has not been asked, or has not answered.  What is not of
- * the service's making is no reason to pass a token over, and what is not of
- * its failing does not open the breaker.
+ * Why the lock service was not asked, or did not answer.  A token may pass
+ * unasked only for trouble that is not this server's own, and only a failure of
+ * the service opens the breaker.
  */
 typedef enum Trouble
 {
 	TROUBLE_NONE,
 	TROUBLE_SETTINGS,			/* this server is not set up to ask */
-	TROUBLE_BREAKER,			/* nobody asks for now */
-	TROUBLE_QUESTION,			/* the service does not take this question */
-	TROUBLE_SERVICE				/* it is away, or answers nonsense */
+	TROUBLE_BREAKER,			/* no session asks for now */
+	TROUBLE_QUESTION,			/* the service refuses this question */
+	TROUBLE_SERVICE				/* it is down, or its answer is invalid */
 } Trouble;
 
 typedef struct Report
@@ -42,7 +42,7 @@ typedef struct Settings
 	int			connect_timeout;
 	int			breaker_failures;
 	int			breaker_reset;
-	bool		open;			/* what cannot be asked about passes */
+	bool		open;			/* a token that cannot be asked about passes */
 } Settings;
 
 extern Settings lockfence_settings;
@@ -56,10 +56,10 @@ extern bool lockfence_url_is_secure(void);
 /* coreapi.c: the core's API */
 extern const LockfenceApi *lockfence_core_api(void);
 
-/* breaker.c: who may ask, while the service may be down */
+/* breaker.c: whether this backend may ask, while the service may be down */
 typedef enum Verdict
 {
-	VERDICT_NONE,				/* the request was given up */
+	VERDICT_NONE,				/* the request was cancelled */
 	VERDICT_GOOD,				/* the service answers */
 	VERDICT_BAD
 } Verdict;
@@ -68,11 +68,11 @@ extern uint64 lockfence_now_us(void);
 extern bool lockfence_breaker_enter(uint64 deadline, Report *report);
 extern void lockfence_breaker_leave(Verdict verdict);
 
-/* line.c: the connection to the service */
-extern void lockfence_open_line(void);
-extern void lockfence_close_line(void);
+/* connection.c: the connection to the service */
+extern void lockfence_open_connection(void);
+extern void lockfence_close_connection(void);
 
-/* request.c: one question, put on the line */
+/* request.c: one question */
 extern bool lockfence_prepare(const Question *question, Report *report);
 extern bool lockfence_ask(const Question *question, uint64 deadline,
 						  Answer *answer, Report *report);

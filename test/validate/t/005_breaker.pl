@@ -73,12 +73,12 @@ foreach my $way ([ 'silent', 'does not answer' ], [ '500', 'fails' ], [ 'reset',
 	configure($node, %SETTING, timeout => 2000, breaker_reset => 600_000);
 	$service->forget;
 	$service->mode($mode);
-	my ($opened, $start) = (log_lines('the lock service is left alone'), time);
+	my ($opened, $start) = (log_lines('the lock service is not asked any more'), time);
 	is(crowd("$BACKENDS backends ask a service that $name"), "LF008 $all", 'every call fails');
 	my $asked = $service->count('connect');
 	cmp_ok($asked, '>=', $FAILURES, 'it is asked until it has failed often enough');
 	cmp_ok($asked, '<=', $FAILURES + $AT_ONCE, 'and by few');
-	is(log_lines('the lock service is left alone') - $opened, 1, 'which is logged once');
+	is(log_lines('the lock service is not asked any more') - $opened, 1, 'which is logged once');
 	note("a service that $name: $asked requests for $all calls, in " . milliseconds_since($start) . ' ms');
 
 	$service->forget;

@@ -167,7 +167,7 @@ refused_ok($node, 'postgres', 'UPDATE item SET v = 9, fence = 24 WHERE id = 1', 
 
 sub open_lines
 {
-	return scalar(() = slurp_file($node->logfile) =~ /LOG:  .* passes without the lock service having been asked/g);
+	return scalar(() = slurp_file($node->logfile) =~ /LOG:  .* passes without an answer of the lock service/g);
 }
 
 $node->stop;

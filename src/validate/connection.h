@@ -1,9 +1,9 @@
 /*
- * line.h
- *		The connection to the lock service, as line.c makes it and request.c uses it.
+ * connection.h
+ *		The connection to the lock service, as connection.c makes it and request.c uses it.
  */
-#ifndef LOCKFENCE_LINE_H
-#define LOCKFENCE_LINE_H
+#ifndef LOCKFENCE_VALIDATE_CONNECTION_H
+#define LOCKFENCE_VALIDATE_CONNECTION_H
 
 #include <signal.h>
 
@@ -26,21 +26,21 @@
 #define QUIT_QUICKLY(easy) CURLE_OK
 #endif
 
-/* Sockets that curl may have open at once: two attempts to connect, the resolver's. */
+/* Sockets that curl may have open at once: two attempts to connect, and the resolver's. */
 #define MAX_SOCKETS 8
 
-/* Headers beyond that are no answer. */
+/* An answer with more bytes of headers is invalid. */
 #define MAX_HEADERS 65536
 
-typedef struct LineSocket
+typedef struct ConnectionSocket
 {
 	curl_socket_t fd;
 	int			what;			/* CURL_POLL_IN and its kin */
-} LineSocket;
+} ConnectionSocket;
 
-typedef struct Line
+typedef struct Connection
 {
-	bool		reserved;		/* a place among the server's files */
+	bool		reserved;		/* a file descriptor of the server */
 	CURLM	   *multi;
 	CURL	   *easy;
 	struct curl_slist *headers;
@@ -48,19 +48,19 @@ typedef struct Line
 
 	/* what curl waits for */
 	int			nsockets;
-	LineSocket	sockets[MAX_SOCKETS];
-	bool		overflown;		/* more sockets than that */
+	ConnectionSocket sockets[MAX_SOCKETS];
+	bool		overflown;		/* there were more sockets */
 	uint64		timer_at;		/* 0: none */
 
-	/* what has come */
+	/* what has arrived */
 	size_t		headers_len;
 	size_t		body_len;
 	char		body[MAX_ANSWER];
 	char		error[CURL_ERROR_SIZE];
-} Line;
+} Connection;
 
-extern Line *lockfence_line(void);
+extern Connection *lockfence_connection(void);
 extern void lockfence_block_signals(sigset_t *saved);
 extern void lockfence_restore_signals(const sigset_t *saved);
 
-#endif							/* LOCKFENCE_LINE_H */
+#endif							/* LOCKFENCE_VALIDATE_CONNECTION_H */

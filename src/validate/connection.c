@@ -1,23 +1,23 @@
 /*
- * line.c
+ * connection.c
  *		The connection to the lock service: how it is made, kept and closed.
  *
- * A backend keeps its connection from one call to the next, as long as each was
- * answered and the server's configuration was not loaded again; the files that
- * the settings name may have been replaced then.  Anything else closes it.
+ * A backend keeps its connection from one call to the next, as long as each call
+ * was answered and the server's configuration was not reloaded, since the files
+ * that the settings name may have been replaced then.  Anything else closes it.
  *
  * What a deployment could turn against its own safety is fixed here: the service
- * proves who it is, nothing leads the request elsewhere (a redirect, a proxy of the
- * postmaster's environment, an address out of ~/.netrc), and the answer is taken
- * as it comes, uncompressed.
+ * must prove its identity, nothing leads the request elsewhere (a redirect, a
+ * proxy in the postmaster's environment, an address in ~/.netrc), and the answer
+ * is not compressed.
  *
  * curl may start a thread to resolve a name.  A thread inherits the signal mask,
- * and PostgreSQL's handlers must not run in it: every call that could start one is
- * made with all signals blocked.  curl_global_init() happens here too, so in a
- * backend and never in the postmaster, and is never undone.
+ * and PostgreSQL's handlers must not run in it, so every call that could start
+ * one is made with all signals blocked.  curl_global_init() is called here too,
+ * that is in a backend and never in the postmaster, and is never undone.
  *
- * The callbacks are called by curl and must return to it: they neither allocate
- * by palloc() nor raise errors.
+ * curl calls the callbacks, which must return to it: they neither call palloc()
+ * nor raise errors.
  */
 #include "postgres.h"
 
@@ -27,12 +27,12 @@
 #include "storage/fd.h"
 #include "utils/timestamp.h"
 
-#include "line.h"
+#include "connection.h"
 #include "validate.h"
 
-static Line line;
+static Connection conn;
 
-/* What the connection was made under. */
+/* The settings, and the last reload, that the connection was made under. */
 static uint64 made_under = 0;
 static TimestampTz made_after_reload = 0;
 
@@ -45,7 +45,7 @@ lockfence_block_signals(sigset_t *saved)
 	pthread_sigmask(SIG_SETMASK, &all, saved);
 }
 
-/* Signals come again; what curl has left with OpenSSL is not for the session's own TLS. */
+/* Accept signals again; errors that curl left in OpenSSL's queue must not reach the session's own TLS. */
 void
 lockfence_restore_signals(const sigset_t *saved)
 {
@@ -53,43 +53,43 @@ lockfence_restore_signals(const sigset_t *saved)
 	pthread_sigmask(SIG_SETMASK, saved, NULL);
 }
 
-/* curl's callbacks: what it waits for */
+/* Callbacks of curl: what it waits for */
 static int
 note_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket)
 {
 	int			i = 0;
 
-	while (i < line.nsockets && line.sockets[i].fd != fd)
+	while (i < conn.nsockets && conn.sockets[i].fd != fd)
 		i++;
 	if (what == CURL_POLL_REMOVE)
 	{
-		if (i < line.nsockets)
-			line.sockets[i] = line.sockets[--line.nsockets];
+		if (i < conn.nsockets)
+			conn.sockets[i] = conn.sockets[--conn.nsockets];
 		return 0;
 	}
 	if (i == MAX_SOCKETS)
 	{
-		line.overflown = true;
+		conn.overflown = true;
 		return 0;
 	}
-	line.sockets[i] = (LineSocket) {.fd = fd,.what = what};
-	line.nsockets = Max(line.nsockets, i + 1);
+	conn.sockets[i] = (ConnectionSocket) {.fd = fd,.what = what};
+	conn.nsockets = Max(conn.nsockets, i + 1);
 	return 0;
 }
 
 static int
 note_timer(CURLM *multi, long timeout_ms, void *arg)
 {
-	line.timer_at = timeout_ms < 0 ? 0 : lockfence_now_us() + (uint64) timeout_ms * 1000;
+	conn.timer_at = timeout_ms < 0 ? 0 : lockfence_now_us() + (uint64) timeout_ms * 1000;
 	return 0;
 }
 
-/* curl's callbacks: what comes */
+/* Callbacks of curl: what arrives */
 static size_t
 take_header(char *data, size_t size, size_t count, void *arg)
 {
-	line.headers_len += size * count;
-	return line.headers_len <= MAX_HEADERS ? size * count : 0;
+	conn.headers_len += size * count;
+	return conn.headers_len <= MAX_HEADERS ? size * count : 0;
 }
 
 static size_t
@@ -97,14 +97,14 @@ take_body(char *data, size_t size, size_t count, void *arg)
 {
 	size_t		len = size * count;
 
-	if (len > sizeof(line.body) - line.body_len)
+	if (len > sizeof(conn.body) - conn.body_len)
 		return 0;
-	memcpy(line.body + line.body_len, data, len);
-	line.body_len += len;
+	memcpy(conn.body + conn.body_len, data, len);
+	conn.body_len += len;
 	return len;
 }
 
-/* What every request has in common. */
+/* The options that all requests have in common. */
 static bool
 set_transport(CURL *easy)
 {
@@ -121,15 +121,15 @@ set_transport(CURL *easy)
 		curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, NULL) == CURLE_OK &&
 		curl_easy_setopt(easy, CURLOPT_MAXFILESIZE_LARGE, (curl_off_t) MAX_ANSWER) == CURLE_OK &&
 		curl_easy_setopt(easy, CURLOPT_USERAGENT, "lockfence_validate/" LOCKFENCE_VALIDATE_VERSION) == CURLE_OK &&
-		curl_easy_setopt(easy, CURLOPT_HTTPHEADER, line.headers) == CURLE_OK &&
+		curl_easy_setopt(easy, CURLOPT_HTTPHEADER, conn.headers) == CURLE_OK &&
 		curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, take_header) == CURLE_OK &&
 		curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_body) == CURLE_OK &&
-		curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, line.error) == CURLE_OK;
+		curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, conn.error) == CURLE_OK;
 }
 
 /*
- * Who the service has to be, and who we are.  The empty password keeps OpenSSL
- * from asking the server's terminal for that of an encrypted key.
+ * The identity that the service must prove, and ours.  The empty password keeps
+ * OpenSSL from asking for that of an encrypted key at the server's terminal.
  */
 static bool
 set_identity(CURL *easy)
@@ -137,7 +137,7 @@ set_identity(CURL *easy)
 	if (!lockfence_url_is_secure())
 		return true;
 	return (lockfence_settings.resolve[0] == '\0' ||
-			curl_easy_setopt(easy, CURLOPT_RESOLVE, line.addresses) == CURLE_OK) &&
+			curl_easy_setopt(easy, CURLOPT_RESOLVE, conn.addresses) == CURLE_OK) &&
 		curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 1L) == CURLE_OK &&
 		curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L) == CURLE_OK &&
 		curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long) CURL_SSLVERSION_TLSv1_2) == CURLE_OK &&
@@ -157,7 +157,7 @@ set_multi(CURLM *multi)
 		curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, 1L) == CURLM_OK;
 }
 
-/* Append to a list of curl's; false for want of memory. */
+/* Append to a list of curl's; false if out of memory. */
 static bool
 append(struct curl_slist **list, const char *text)
 {
@@ -168,7 +168,7 @@ append(struct curl_slist **list, const char *text)
 	return longer != NULL;
 }
 
-/* Once a backend, and not in the postmaster. */
+/* Once per backend, and not in the postmaster. */
 static bool
 init_curl(void)
 {
@@ -181,85 +181,84 @@ init_curl(void)
 }
 
 static bool
-make_line(void)
+make_connection(void)
 {
 	if (!init_curl())
 		return false;
-	line.multi = curl_multi_init();
-	line.easy = curl_easy_init();
-	return line.multi != NULL && line.easy != NULL &&
-		append(&line.headers, "Content-Type: application/json") &&
-		append(&line.headers, "Accept: application/json") &&
-		append(&line.headers, "Expect:") &&
-		append(&line.addresses, lockfence_settings.resolve) &&
-		set_multi(line.multi) && set_transport(line.easy) && set_identity(line.easy);
+	conn.multi = curl_multi_init();
+	conn.easy = curl_easy_init();
+	return conn.multi != NULL && conn.easy != NULL &&
+		append(&conn.headers, "Content-Type: application/json") &&
+		append(&conn.headers, "Accept: application/json") &&
+		append(&conn.headers, "Expect:") &&
+		append(&conn.addresses, lockfence_settings.resolve) &&
+		set_multi(conn.multi) && set_transport(conn.easy) && set_identity(conn.easy);
 }
 
-/* Is there a line, and made under what holds now? */
+/* Is there a connection, made under the present settings? */
 static bool
-line_is_current(void)
+connection_is_current(void)
 {
-	return line.reserved && made_under == lockfence_settings_generation() &&
+	return conn.reserved && made_under == lockfence_settings_generation() &&
 		made_after_reload == PgReloadTime;
 }
 
-Line *
-lockfence_line(void)
+Connection *
+lockfence_connection(void)
 {
-	return &line;
+	return &conn;
 }
 
 /*
- * Have a line.  The connection itself is made by the first request; it takes a
- * place among the server's files.
+ * Prepare a connection, which the first request then makes.  It takes one of the
+ * server's file descriptors.
  */
 void
-lockfence_open_line(void)
+lockfence_open_connection(void)
 {
 	sigset_t	saved;
 	bool		made;
 
-	if (line_is_current())
+	if (connection_is_current())
 		return;
-	lockfence_close_line();
+	lockfence_close_connection();
 	if (!AcquireExternalFD())
 		ereport(ERROR,
 				(errcode(ERRCODE_FENCE_VALIDATOR_UNAVAILABLE),
-				 errmsg("no file descriptor is left for a connection to the lock service"),
+				 errmsg("no file descriptor left for a connection to the lock service"),
 				 errhint("Raise max_files_per_process.")));
-	line.reserved = true;
+	conn.reserved = true;
 	made_under = lockfence_settings_generation();
 	made_after_reload = PgReloadTime;
 	lockfence_block_signals(&saved);
-	made = make_line();
+	made = make_connection();
 	lockfence_restore_signals(&saved);
 	if (made)
 		return;
-	lockfence_close_line();
+	lockfence_close_connection();
 	ereport(ERROR,
 			(errcode(ERRCODE_FENCE_VALIDATOR_UNAVAILABLE),
-			 errmsg("libcurl could not be set up"),
-			 errdetail("It is %s, and has to resolve names asynchronously.", curl_version()),
-			 errhint("Look at the settings of lockfence_validate, and at the libcurl that is installed.")));
+			 errmsg("could not set up libcurl"),
+			 errdetail("The library is %s; it must be able to resolve names asynchronously.", curl_version()),
+			 errhint("Check the settings of lockfence_validate and the installed libcurl.")));
 }
 
-/* Have none. */
 void
-lockfence_close_line(void)
+lockfence_close_connection(void)
 {
 	sigset_t	saved;
 
-	if (!line.reserved)
+	if (!conn.reserved)
 		return;
 	lockfence_block_signals(&saved);
-	if (line.multi != NULL && line.easy != NULL)
-		curl_multi_remove_handle(line.multi, line.easy);
-	curl_easy_cleanup(line.easy);
-	if (line.multi != NULL)
-		curl_multi_cleanup(line.multi);
-	curl_slist_free_all(line.headers);
-	curl_slist_free_all(line.addresses);
+	if (conn.multi != NULL && conn.easy != NULL)
+		curl_multi_remove_handle(conn.multi, conn.easy);
+	curl_easy_cleanup(conn.easy);
+	if (conn.multi != NULL)
+		curl_multi_cleanup(conn.multi);
+	curl_slist_free_all(conn.headers);
+	curl_slist_free_all(conn.addresses);
 	lockfence_restore_signals(&saved);
 	ReleaseExternalFD();
-	memset(&line, 0, offsetof(Line, body));
+	memset(&conn, 0, offsetof(Connection, body));
 }
