@@ -1,8 +1,8 @@
-# Lock holders that can really be stopped: psql processes, each in a process group of its own.  Shared by
-# scripts/demo and scripts/drill; a bash file to be sourced after lib.sh, with WORK set.  Needs Linux.
+# Lock holders that can be stopped: psql processes, each in its own process group.  Shared by scripts/demo and
+# scripts/drill; a bash file to be sourced after lib.sh, with WORK set.  Needs Linux.
 #
-# A holder's job is an SQL file for psql.  Where it says \! until [ -e "$WORK_DONE" ] ..., it waits for
-# finish_work.  What it says goes to $WORK/holder.N.
+# A holder's job is an SQL file for psql.  At \! until [ -e "$WORK_DONE" ] ... it waits for finish_work.  Its
+# output goes to $WORK/holder.N.
 
 LIMIT=${LIMIT:-60}	# seconds that any one step may take on a slow machine
 
