@@ -2,13 +2,13 @@
  * guard.c
  *		The triggers that stand between a write and a fenced table.
  *
- * Each entry checks how it was called and hands over to one function an
- * event, which says what there is to decide on; fence.c decides.  The token that
- * is accepted is stored in the row.
+ * Each entry point checks how it was called and hands over to one function per
+ * event, which collects what the decision needs; fence.c decides.  The accepted
+ * token is stored in the row.
  *
- * A row that the fence would let no write make, since its values name no
- * resource, is older than the fence.  No holder has a claim on it: it may be
- * deleted, and updated into a row that has a resource.
+ * A row whose values name no resource could not be written through the fence, so
+ * it is older than the fence.  No holder has a claim on it: it may be deleted, or
+ * updated into a row that has a resource.
  */
 #include "postgres.h"
 
@@ -64,7 +64,7 @@ require_trigger(FunctionCallInfo fcinfo, bool row)
 			 errhint("Use lockfence.attach() to fence a table.")));
 }
 
-/* Does an administrator let this write pass?  Logged once a transaction. */
+/* Does lockfence.bypass let this write pass?  Logged once per transaction and table. */
 static bool
 is_bypassed(Relation rel)
 {
@@ -81,7 +81,7 @@ is_bypassed(Relation rel)
 	return true;
 }
 
-/* Ask for the write of a row; 0: it goes unprotected. */
+/* Decide on the write of a row; 0: it goes on unprotected. */
 static FenceToken
 admit_row(const RowGuard *guard, FenceCheck *check, const PresentedTokens *tokens)
 {
@@ -95,7 +95,7 @@ admit_row(const RowGuard *guard, FenceCheck *check, const PresentedTokens *token
 	return accepted;
 }
 
-/* Check the row's token against its named resource, of which OLD was already or not. */
+/* Check the row's token against its named resource; was_of_it: OLD belonged to it too. */
 static FenceToken
 check_named(const RowGuard *guard, const char *resource, bool was_of_it)
 {
@@ -108,7 +108,7 @@ check_named(const RowGuard *guard, const char *resource, bool was_of_it)
 	return admit_row(guard, &check, &tokens);
 }
 
-/* Does a row belong to its resource by one value alone?  Tells that value. */
+/* Does one value alone name the row's resource?  Returns that value. */
 static bool
 key_value(const RowGuard *guard, TupleTableSlot *slot, Datum *value)
 {
@@ -119,8 +119,8 @@ key_value(const RowGuard *guard, TupleTableSlot *slot, Datum *value)
 }
 
 /*
- * What decides on the row, where that is easily told: the one value that names
- * its resource, before and after, and the token in its column (0: not set).
+ * What decides on the row, in the simple case: the one value that names its
+ * resource, the same before and after, and the token in its column (0: not set).
  */
 static bool
 simple_question(const RowGuard *guard, Datum *value, FenceToken *set)
@@ -141,7 +141,7 @@ simple_question(const RowGuard *guard, Datum *value, FenceToken *set)
 	return !isnull && *set > 0;
 }
 
-/* Is the version of the row that the guard looks at this transaction's own? */
+/* Was the version of the row that the guard sees written by this transaction? */
 static bool
 old_row_is_own(const RowGuard *guard)
 {
@@ -150,14 +150,14 @@ old_row_is_own(const RowGuard *guard)
 	return TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data));
 }
 
-/* Is a column, as the table numbers it, among those that an UPDATE sets? */
+/* Is a column, by its number in the table, among those that an UPDATE sets? */
 static bool
 is_set(const Bitmapset *columns, AttrNumber attno)
 {
 	return attno > 0 && bms_is_member(attno - FirstLowInvalidHeapAttributeNumber, columns);
 }
 
-/* Do both fences of a row that moves have their tokens in one column? */
+/* Do both fences of a row that moves keep their tokens in the same column? */
 static bool
 shares_column(const RowGuard *guard)
 {
@@ -166,8 +166,8 @@ shares_column(const RowGuard *guard)
 }
 
 /*
- * The mark that a row which moves in brings along: as the fence of the other
- * partition has left it or, if the column is not that one's, as it was before the
+ * The mark that a row brings along when it moves in: as the fence of the other
+ * partition left it or, if that fence has another column, as it was before the
  * UPDATE.
  */
 static FenceToken
@@ -189,8 +189,8 @@ mark_of_move(const RowGuard *guard)
 
 /*
  * Check the token against the mark in the row.  A row that moves to another
- * partition brings its mark along, and what was accepted for it there; one that
- * is inserted is nobody's yet.
+ * partition brings along its mark and the token that was accepted there; a row
+ * that is inserted has no holder yet.
  */
 static FenceToken
 check_row(const RowGuard *guard)
@@ -212,7 +212,7 @@ check_row(const RowGuard *guard)
 	return admit_row(guard, &check, &tokens);
 }
 
-/* The row with this token in its token column; 0: null. */
+/* The row with this token in its token column; 0 stores null. */
 static HeapTuple
 store_token(const RowGuard *guard, HeapTuple tuple, FenceToken token)
 {
@@ -230,8 +230,8 @@ store_token(const RowGuard *guard, HeapTuple tuple, FenceToken token)
 
 /*
  * The row to write.  An accepted token is stored.  A write that goes on without
- * one leaves the token as it was: what was no proof must not stand for a mark, and
- * nor must a token of another resource.
+ * one leaves the stored token as it was: a token that was not accepted must not
+ * become a mark, and neither must a token of another resource.
  */
 static HeapTuple
 row_to_write(const RowGuard *guard, HeapTuple tuple, FenceToken accepted)
@@ -263,7 +263,7 @@ check_move(RowGuard *guard, const char *from, const char *to)
 	return accepted;
 }
 
-/* Check the resource of an UPDATE, or both; unmoved: they are known to be one. */
+/* Check the resource of an UPDATE, or both; unmoved: they are known to be the same. */
 static FenceToken
 check_update(RowGuard *guard, bool unmoved)
 {
@@ -309,7 +309,7 @@ check_resources(RowGuard *guard, bool unmoved)
 	return guard->new != NULL ? check_update(guard, unmoved) : check_delete(guard);
 }
 
-/* Check a row's write; 0: it goes unprotected. */
+/* Check a row's write; 0: it goes on unprotected. */
 static FenceToken
 check_write(RowGuard *guard)
 {
@@ -336,8 +336,8 @@ check_write(RowGuard *guard)
 
 /*
  * The token that the UPDATE of a row which moves in has put into this fence's
- * token column; 0: none.  The fence of the other partition, if the column is
- * its own too, may have stored another one there.
+ * token column; 0: none.  If the fence of the other partition has the same
+ * column, it may have stored another token there.
  */
 static FenceToken
 token_of_move(const RowGuard *guard)
@@ -360,15 +360,15 @@ guard_insert(RowGuard *guard)
 	if (guard->is_half)
 		guard->move.set_token = token_of_move(guard);
 	accepted = check_write(guard);
-	/* what the row brings along is as its UPDATE left it */
+	/* a row that brings its mark along is written as its UPDATE left it */
 	if (guard->is_half && accepted == 0)
 		return tuple;
 	return row_to_write(guard, tuple, accepted);
 }
 
 /*
- * What the halves of a move are to know of their UPDATE: also the token that it
- * sets, whether or not this fence takes it for proof.
+ * What the halves of a move must know of their UPDATE, including the token that
+ * it sets, whether or not this fence accepts the column as proof.
  */
 static RowMove
 move_of_update(const RowGuard *guard, FenceToken accepted)
@@ -411,8 +411,8 @@ guard_delete(RowGuard *guard)
 }
 
 /*
- * A row that logical replication brings: the publisher has decided.  Raise
- * the mark to what arrives, so that this side refuses stale tokens too.
+ * A row that logical replication brings: the publisher has decided.  Raise the
+ * mark to the row's token, so that this side refuses stale tokens too.
  */
 static HeapTuple
 follow_publisher(const RowGuard *guard, HeapTuple tuple)
@@ -449,7 +449,7 @@ lockfence_guard_row(PG_FUNCTION_ARGS)
 		guard.old = trigger->tg_trigslot;
 	if (!TRIGGER_FIRED_BY_DELETE(trigger->tg_event))
 		guard.new = guard.old ? trigger->tg_newslot : trigger->tg_trigslot;
-	/* all that the fence reads at once: each call costs */
+	/* deform all columns that the fence reads in one call, since each call costs */
 	if (guard.new != NULL)
 		slot_getsomeattrs(guard.new, guard.fence->last_attno);
 	if (unlikely(lockfence_sets_row_mark) && lockfence_admits_row_mark(&guard))
@@ -466,7 +466,7 @@ lockfence_guard_row(PG_FUNCTION_ARGS)
 	return PointerGetDatum(written);
 }
 
-/* Check the token that was presented for a fence over the whole table. */
+/* Check the token that was presented for a fence of the whole table. */
 static void
 check_constant(Relation rel, const Fence *fence)
 {

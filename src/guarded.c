@@ -2,19 +2,19 @@
  * guarded.c
  *		guarded_update() and guarded_delete(): token and write in one call.
  *
- * Where the resource follows from the key, its mark is checked first, so that
- * a stale token is refused even when no row matches, and so that mark and row
- * are locked in the order that present() teaches.  The write itself is an
- * ordinary statement of the caller, with the caller's privileges and row
- * security.  The token counts for the rows that this statement writes, and not
- * for what their triggers write elsewhere.
+ * If the key determines the resource, its mark is checked first, so that a stale
+ * token is refused even when no row matches, and so that mark and row are locked
+ * in the order that the documentation teaches with present().  The write itself
+ * is an ordinary statement of the caller, with the caller's privileges and row
+ * security.  The token counts for the rows that this statement writes, not for
+ * what their triggers write elsewhere.
  *
- * What the executor would refuse for want of privileges is refused before anything
- * is locked, asked or advanced.
+ * If the executor would deny the statement for lack of privileges, it is denied
+ * before anything is locked, asked or advanced.
  *
- * Values go from jsonb through the column's own input function into
- * parameters.  Plans are kept a backend, by the statement's text, which names
- * everything in full, and the types of its parameters.
+ * Values go from jsonb through the column's own input function into parameters.
+ * Each backend keeps plans, by the statement's text, which qualifies all names,
+ * and the types of its parameters.
  */
 #include "postgres.h"
 
@@ -42,7 +42,7 @@
 #include "visible.h"
 #include "xact.h"
 
-/* Plans beyond this number are made anew for every call. */
+/* Plans beyond this number are not kept, but made for every call. */
 #define MAX_PLANS 256
 
 /* Longest statement, with its types, whose plan is kept, in bytes. */
@@ -67,7 +67,7 @@ typedef struct GuardedCall
 	GivenColumn *changes;
 } GuardedCall;
 
-/* The write itself. */
+/* The SQL statement of a call. */
 typedef struct Statement
 {
 	char	   *text;
@@ -119,8 +119,8 @@ build_statement(const GuardedCall *call, int *nparams, Oid *types, Datum *values
 }
 
 /*
- * What a plan is kept by.  The same text may need another plan once a column has
- * changed its type; the first one stays, since it may be what is being run.
+ * The key under which a plan is kept.  The same text needs another plan once a
+ * column has changed its type; the first plan stays, since it may be running.
  */
 static char *
 plan_key(const char *statement, int nparams, const Oid *types)
@@ -164,7 +164,7 @@ plan_statement(const char *statement, int nparams, Oid *types)
 	return plan;
 }
 
-/* Have the statement ready, so that what is wrong with it shows before the fence is asked. */
+/* Prepare the statement, so that errors in it are raised before the fence is asked. */
 static Statement
 prepare_statement(const GuardedCall *call)
 {
@@ -195,7 +195,7 @@ run_statement(const Statement *statement)
 	return SPI_processed;
 }
 
-/* The caller must have the right to do that with these columns, as the executor asks for it. */
+/* Require the privileges on these columns, as the executor does. */
 void
 lockfence_require_column_privileges(Relation rel, AclMode mode, int ncolumns,
 									const GivenColumn *columns)
@@ -211,7 +211,7 @@ lockfence_require_column_privileges(Relation rel, AclMode mode, int ncolumns,
 	}
 }
 
-/* What the statement needs, before there is any effect. */
+/* Require the privileges that the statement needs, before it has any effect. */
 static void
 require_privileges(const GuardedCall *call)
 {
@@ -219,7 +219,7 @@ require_privileges(const GuardedCall *call)
 	lockfence_require_column_privileges(call->rel, call->mode, call->nchanges, call->changes);
 }
 
-/* The resource, if the key names it whole; NULL if only the row can tell. */
+/* The resource, if the key determines its name; NULL if only the row does. */
 static char *
 key_resource(const GuardedCall *call)
 {
@@ -241,9 +241,9 @@ key_resource(const GuardedCall *call)
 }
 
 /*
- * Check the token before the row is looked for.  Where the key does not tell the
- * resource, only what the transaction has presented besides can be checked.
- * False where it was refused, on an advisory fence.
+ * Check the token before the row is looked up.  If the key does not determine the
+ * resource, only what else the transaction has presented can be checked.  False
+ * if an advisory fence refused it.
  */
 static bool
 admit_call(const GuardedCall *call)
@@ -293,8 +293,8 @@ guarded_write(const GuardedCall *call)
 }
 
 /*
- * The caller must have the right to read or write the table, or some of it, before
- * it is locked.  A table that is not there is left to be told as that.
+ * Require some privilege to read or write the table before it is locked.  If there
+ * is no such table, the caller reports that.
  */
 void
 lockfence_require_any_privilege(Oid relid, AclMode mode)
@@ -364,7 +364,7 @@ lockfence_guarded_delete(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64((int64) rows);
 }
 
-/* Called once a backend. */
+/* Called once per backend. */
 void
 lockfence_guarded_init(void)
 {

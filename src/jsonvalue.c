@@ -1,6 +1,6 @@
 /*
  * jsonvalue.c
- *		JSON that a caller gives: an object as columns and their values, each by
+ *		JSON from a caller: an object as columns and their values, each value as
  *		the text that the column's input function reads.
  */
 #include "postgres.h"
@@ -30,8 +30,8 @@ PG_FUNCTION_INFO_V1(lockfence_given_texts);
 static void append_array_element(StringInfo text, JsonbValue *value, bool documents);
 
 /*
- * Append a JSON array as the text form of an SQL array: of JSON documents, or
- * of values of another type.
+ * Append a JSON array as the text form of an SQL array: as JSON documents, or as
+ * values of another type.
  */
 static void
 append_array(StringInfo text, JsonbContainer *array, bool documents)
@@ -55,7 +55,7 @@ append_array(StringInfo text, JsonbContainer *array, bool documents)
 	appendStringInfoChar(text, '}');
 }
 
-/* The text of a scalar or, where it is a document, its JSON. */
+/* The text of a scalar; for a JSON type, the document. */
 static char *
 json_text(const JsonbValue *value)
 {
@@ -76,7 +76,7 @@ json_text(const JsonbValue *value)
 	}
 }
 
-/* A value as a JSON document: a string with quotes and all. */
+/* A value as a JSON document: a string with its quotes. */
 static char *
 json_document(JsonbValue *value)
 {
@@ -109,7 +109,7 @@ append_array_element(StringInfo text, JsonbValue *value, bool documents)
 	}
 }
 
-/* Does the type take a JSON document as it stands? */
+/* Is the type json or jsonb, which read a JSON document as it is? */
 static bool
 is_json_type(Oid type)
 {
@@ -117,7 +117,7 @@ is_json_type(Oid type)
 	return type == JSONOID || type == JSONBOID;
 }
 
-/* The text that the column's input function is to read. */
+/* The text for the column's input function. */
 static char *
 json_input(Relation rel, const char *column, Oid type, JsonbValue *value)
 {
@@ -145,7 +145,7 @@ json_input(Relation rel, const char *column, Oid type, JsonbValue *value)
 	return NULL;				/* keep compiler quiet */
 }
 
-/* The column of that name; an error if there is none to write. */
+/* The column of that name; an error if there is none that can be written. */
 static Form_pg_attribute
 find_column(Relation rel, const char *name)
 {
@@ -160,7 +160,7 @@ find_column(Relation rel, const char *name)
 	return TupleDescAttr(RelationGetDescr(rel), attno - 1);
 }
 
-/* Convert the values of columns that an object names, each by its input function. */
+/* Convert the values of the columns that an object names, by their input functions. */
 void
 lockfence_convert_columns(Relation rel, GivenColumn *columns, int ncolumns)
 {
@@ -178,7 +178,7 @@ lockfence_convert_columns(Relation rel, GivenColumn *columns, int ncolumns)
 	}
 }
 
-/* An error unless the JSON is an object with something in it. */
+/* Raise an error unless the JSON is an object with at least one member. */
 static void
 require_object(Jsonb *object, const char *what)
 {
@@ -193,9 +193,8 @@ require_object(Jsonb *object, const char *what)
 }
 
 /*
- * The columns that a JSON object names.  Their values are to be converted, once
- * the caller is known to have the privileges: that may run what the owner of a type
- * has made.
+ * The columns that a JSON object names.  The caller converts their values once
+ * privileges are checked, since an input function may run code of a type's owner.
  */
 GivenColumn *
 lockfence_given_columns(Relation rel, Jsonb *object, const char *what, int *ncolumns)
@@ -225,8 +224,8 @@ lockfence_given_columns(Relation rel, Jsonb *object, const char *what, int *ncol
 }
 
 /*
- * The equality that the type's indexes use, as SQL names it whatever the search
- * path: only a superuser can make another the one of a type.
+ * The equality operator of the type's default operator class, qualified for SQL so
+ * that the search path does not matter.  Only a superuser can change that class.
  */
 static char *
 equality_of(const char *column, Oid type)
@@ -265,8 +264,8 @@ lockfence_append_key(StringInfo statement, const GivenColumn *key, int param)
 
 /*
  * _given_texts(target regclass, columns jsonb, is_key boolean): the columns that an
- * object names, with the text that each one's input function is to read (null: a null),
- * which is not called, and for a key with the operator that compares.
+ * object names, each with the text for its input function (null: a null), which is
+ * not called, and for a key with the operator that compares.
  */
 Datum
 lockfence_given_texts(PG_FUNCTION_ARGS)
@@ -300,7 +299,7 @@ lockfence_given_texts(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* An argument as jsonb, not null. */
+/* An argument as jsonb; an error if it is null. */
 Jsonb *
 lockfence_require_jsonb(FunctionCallInfo fcinfo, int argno, const char *what)
 {

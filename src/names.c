@@ -2,15 +2,16 @@
  * names.c
  *		Which resource names the fences of this database can make.
  *
- * A mark whose name no fence can make keeps nobody out of any table: the name was
- * mistyped, or is used with present() alone.  The latter is legitimate, so that
- * a name is told about and not refused; but for the name that refusals on a row
- * fence show, which is of a row and of no lock.
+ * A mark whose name no fence can make protects no table: the name is mistyped, or
+ * used with present() alone.  The latter is legitimate, so such a name raises a
+ * notice and is not refused.  The exception is the name by which refusals on a row
+ * fence call a row: it belongs to a row and to no lock.
  *
- * What fences declare is read from the arguments of their triggers, found by the
- * functions that these depend on, and kept a backend.  A name that a kept one can make
- * passes; before any other is told about, all are read anew.  So a
- * message may fail to come for a fence that is gone, and none is wrong.
+ * The declarations are read from the arguments of the guards' triggers, which are
+ * found by their dependency on the guards' functions, and each backend keeps them.
+ * A name that a kept fence can make passes; before the backend reports any other
+ * name, it reads all declarations again.  So a report may be missing for a fence
+ * that is gone, but none is wrong.
  */
 #include "postgres.h"
 
@@ -47,7 +48,7 @@ typedef struct Declared
 
 typedef enum NameKind
 {
-	NAME_OF_FENCE,				/* or there are no fences at all */
+	NAME_OF_FENCE,				/* or the database has no fences */
 	NAME_OF_ROW,
 	NAME_UNKNOWN
 } NameKind;
@@ -59,7 +60,7 @@ PG_FUNCTION_INFO_V1(lockfence_is_named);
 static MemoryContext declared_context = NULL;
 static List *declared = NIL;
 
-/* The end of the placeholder that a template has here; NULL: it has none. */
+/* The end of the placeholder that begins here; NULL: none begins here. */
 static const char *
 skip_placeholder(const char *template)
 {
@@ -72,8 +73,8 @@ skip_placeholder(const char *template)
 }
 
 /*
- * Can the template become the name, whatever the columns hold?  A template that makes
- * no sense, which its guard refuses, becomes what it says.
+ * Can the template become the name, whatever the columns contain?  An invalid
+ * template, which its guard refuses, is taken literally.
  */
 static bool
 makes_name(const char *template, const char *name)
@@ -134,7 +135,7 @@ add_arguments(Oid relid, Datum tgargs)
 	MemoryContextDelete(working);
 }
 
-/* Add what a trigger declares. */
+/* Add the declaration of a trigger. */
 static void
 add_trigger(Relation triggers, Oid trigger)
 {
@@ -157,7 +158,7 @@ add_trigger(Relation triggers, Oid trigger)
 	systable_endscan(scan);
 }
 
-/* Add what the triggers that call a function declare. */
+/* Add the declarations of the triggers that call a function. */
 static void
 add_triggers_of(const char *function)
 {
@@ -190,7 +191,7 @@ add_triggers_of(const char *function)
 	table_close(depend, AccessShareLock);
 }
 
-/* Read what the fences declare, all of them.  Where that ends in an error, nothing is known. */
+/* Read the declarations of all fences.  After an error none are known. */
 void
 lockfence_read_declared(void)
 {
@@ -207,7 +208,7 @@ lockfence_read_declared(void)
 	MemoryContextSwitchTo(before);
 }
 
-/* Can a fence among those that were read make the name? */
+/* Can one of the fences that were read make the name? */
 static bool
 is_makeable(const char *name)
 {
@@ -244,9 +245,8 @@ has_placeholder(const char *template, const char *column)
 }
 
 /*
- * Does the fence of a table, as it was declared when that was last read, name
- * resources by the column?
- * A partition whose fence is another table's too is left to that one.
+ * Does the fence of a table, as last read, name resources by the column?  If a
+ * partition's fence is also that of a table above it, that table answers.
  */
 bool
 lockfence_names_by_column(Oid relid, const char *column)
@@ -275,7 +275,7 @@ lockfence_names_by_column(Oid relid, const char *column)
 	return true;
 }
 
-/* Is the name what refusals call a row of that table? */
+/* Is this the name by which refusals call a row of that table? */
 static bool
 is_row_of(Oid relid, const char *name)
 {
@@ -309,7 +309,7 @@ is_of_row(const char *name)
 	return false;
 }
 
-/* What is the name of, as the fences are declared now? */
+/* What does the name belong to, by the present declarations? */
 static NameKind
 judge_name(const char *name)
 {
@@ -321,7 +321,7 @@ judge_name(const char *name)
 	return declared == NIL ? NAME_OF_FENCE : NAME_UNKNOWN;
 }
 
-/* The error for the name of a row where that of a lock is asked for. */
+/* Raise the error for the name of a row given instead of a lock's. */
 static void
 refuse_row_name(const char *name)
 {
@@ -346,8 +346,8 @@ report_unknown(int level, const char *name, NameKind kind)
 }
 
 /*
- * Tell about a name that was presented for the first time and that no fence can
- * make, once a transaction: who presents many such names knows.
+ * Report a name that was presented for the first time and that no fence can make,
+ * once per transaction: a session that presents many such names knows it.
  */
 void
 lockfence_tell_unknown(const char *name)
@@ -367,7 +367,7 @@ lockfence_tell_unknown(const char *name)
 				   name, kind);
 }
 
-/* Refuse the name of a row, which has no mark by it; others pass unlooked at. */
+/* Refuse the name of a row, which has no mark under it; do not check others. */
 void
 lockfence_require_no_row(const char *name)
 {
@@ -391,8 +391,8 @@ lockfence_check_name(PG_FUNCTION_ARGS)
 }
 
 /*
- * _is_named(resource): can a fence make the name, or are there none?  The fences
- * are read once a query.
+ * _is_named(resource): can a fence make the name, or has the database no fences?
+ * The declarations are read once per query.
  */
 Datum
 lockfence_is_named(PG_FUNCTION_ARGS)

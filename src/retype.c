@@ -1,15 +1,15 @@
 /*
  * retype.c
- *		The event trigger: DDL that changes the text of values by which resources
- *		are named is told about.
+ *		The event trigger that warns of DDL which changes the text of values that
+ *		name resources.
  *
- * Marks are kept by names.  Where a column that a template names gets another type,
- * or a label of an enum another name, the rows get other names, which have no
- * marks: any token passes.  Whether that was meant only the administrator knows, so
- * the command goes on; the warning says what raises the marks of the new names.
+ * Marks are kept by name.  If a column that a template names gets another type, or
+ * a label of an enum is renamed, the rows get other names, which have no marks: any
+ * token passes.  Only the administrator knows whether that was intended, so the
+ * command goes on; the warning tells how to raise the marks of the new names.
  *
- * It is looked for before the command, while the column still has the type of
- * before.  What cannot be found, the command itself does not find either and says so.
+ * The trigger looks before the command, while the column still has its old type.
+ * An object that it cannot find is one that the command reports as missing itself.
  */
 #include "postgres.h"
 
@@ -40,9 +40,9 @@
 
 PG_FUNCTION_INFO_V1(lockfence_watch_types);
 
-static bool fences_are_known;	/* as of this command */
+static bool fences_are_known;	/* during this command */
 
-/* Is the type one whose text is that of its value as a number or word? */
+/* Is the type one whose text is the number or the string itself? */
 static bool
 is_plain(Oid type)
 {
@@ -66,7 +66,7 @@ decimal_places(int32 typmod)
 	return typmod < (int32) VARHDRSZ ? -1 : (typmod - VARHDRSZ) & 0x7ff;
 }
 
-/* Is the text of a value the same after it was cast to another type? */
+/* Does the text of a value stay the same when it is cast to another type? */
 static bool
 keeps_text(Oid old, int32 old_mod, Oid new, int32 new_mod)
 {
@@ -101,8 +101,8 @@ warn(Oid relid, const char *column)
 }
 
 /*
- * Does a fence name resources by the column?  What all of them declare is read once a
- * command, which may be about thousands of partitions, and only where it is wanted.
+ * Does a fence name resources by the column?  The declarations are read once per
+ * command, which may affect thousands of partitions, and only if needed.
  */
 static bool
 names_resources(Oid relid, const char *column)
@@ -114,7 +114,7 @@ names_resources(Oid relid, const char *column)
 	return lockfence_names_by_column(relid, column);
 }
 
-/* Does the command give the column a type by which it reads otherwise? */
+/* Does the command give the column a type that prints its values differently? */
 static bool
 changes_text(Oid relid, const AlterTableCmd *cmd)
 {
@@ -140,7 +140,7 @@ changes_text(Oid relid, const AlterTableCmd *cmd)
 	return changes;
 }
 
-/* A column gets another type, in the table and in those that inherit it. */
+/* A column changes its type, in the table and in its inheritance children. */
 static void
 watch_column(Oid relid, const AlterTableCmd *cmd)
 {
@@ -155,7 +155,7 @@ watch_column(Oid relid, const AlterTableCmd *cmd)
 	}
 }
 
-/* Add the types that are made of a type, and warn of the columns that have it. */
+/* Add the types that contain a type, and warn of the columns that have it. */
 static List *
 watch_dependent(Form_pg_depend dependent, List *types)
 {
@@ -173,7 +173,7 @@ watch_dependent(Form_pg_depend dependent, List *types)
 	return OidIsValid(row_type) ? list_append_unique_oid(types, row_type) : types;
 }
 
-/* Values of a type read otherwise, and so do those of domains, arrays and rows of it. */
+/* Values of a type print differently, and so do those of domains, arrays and rows of it. */
 static void
 watch_type(Oid type)
 {

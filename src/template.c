@@ -2,9 +2,9 @@
  * template.c
  *		Resource names: the template of a fence, and the names that rows give it.
  *
- * A name must not depend on who asks: two sessions that print the same value
- * differently would write under different marks.  So the settings that a type's
- * text form may depend on are pinned while a name is made, unless the type is
+ * A name must not depend on the session: two sessions that print the same value
+ * differently would write under different marks.  So while a name is made, the
+ * settings on which a type's text form may depend are pinned, unless the type is
  * known to depend on none.
  */
 #include "postgres.h"
@@ -28,7 +28,7 @@
 #include "trigarg.h"
 #include "visible.h"
 
-/* Add a part to the template: text as it stands, or the name of a column. */
+/* Add a part to the template: literal text, or the name of a column. */
 static TemplatePart *
 add_part(Fence *fence, char *text)
 {
@@ -47,8 +47,8 @@ add_part(Fence *fence, char *text)
 }
 
 /*
- * Split a template into text and column names.  A part for a column keeps
- * the name in `literal` until lockfence_resolve_template() replaces it, with attno -1.
+ * Split a template into text and column names.  The part of a column has its name
+ * in `literal`, and attno -1, until lockfence_resolve_template() replaces it.
  */
 void
 lockfence_split_template(Fence *fence, const char *template)
@@ -96,7 +96,7 @@ lockfence_resolve_column(Relation rel, const char *column)
 	return attno;
 }
 
-/* Does the text form of a type depend on no setting of the session? */
+/* Is the text form of a type independent of the session's settings? */
 static bool
 output_is_fixed(Oid type)
 {
@@ -121,8 +121,8 @@ output_is_fixed(Oid type)
 }
 
 /*
- * Does the text of a value follow from the value alone, under pinned settings?
- * That of an enum, or of an object's OID, is a name which can change meanwhile.
+ * Does the text of a value follow from the value alone, under pinned settings?  An
+ * enum value, or an OID of an object, is printed as a name, which can change.
  */
 static bool
 text_follows_value(Oid type)
@@ -147,14 +147,14 @@ text_follows_value(Oid type)
 	}
 }
 
-/* Is a resource's name as long as it may be? */
+/* Is the length of a resource's name within the limits? */
 static bool
 is_name_length(int length)
 {
 	return length > 0 && length <= LOCKFENCE_MAX_RESOURCE_LEN;
 }
 
-/* The same; raises an error if not, which tells the length of what the caller may read. */
+/* Raise an error unless it is; the length is told only to a role that may read the columns. */
 static void
 check_length(const Fence *fence, Relation rel, int length)
 {
@@ -170,7 +170,7 @@ check_length(const Fence *fence, Relation rel, int length)
 						   lockfence_visible(fence->resource))));
 }
 
-/* Find the columns of the template, and how their values are printed. */
+/* Find the columns of the template, and the output functions of their values. */
 void
 lockfence_resolve_template(Fence *fence, Relation rel)
 {
@@ -206,7 +206,7 @@ lockfence_resolve_template(Fence *fence, Relation rel)
 	fence->max_length = integers ? max_length : 0;
 }
 
-/* Fix every setting that the text form of a value may depend on. */
+/* Pin every setting on which the text form of a value may depend. */
 static int
 pin_settings(void)
 {
@@ -215,7 +215,7 @@ pin_settings(void)
 		{"TimeZone", "UTC"}, {"extra_float_digits", "1"},
 		{"bytea_output", "hex"}, {"lc_monetary", "C"},
 		{"quote_all_identifiers", "off"},
-		/* a path that leaves pg_temp out would have it searched first */
+		/* a path without pg_temp would have it searched first */
 		{"search_path", "pg_catalog, pg_temp"}
 	};
 	int			level = NewGUCNestLevel();
@@ -226,7 +226,7 @@ pin_settings(void)
 	return level;
 }
 
-/* The error for a column that leaves the resource without a name. */
+/* Raise the error for a null in a column that names the resource. */
 static void
 refuse_null_placeholder(Relation rel, AttrNumber attno)
 {
@@ -240,7 +240,7 @@ refuse_null_placeholder(Relation rel, AttrNumber attno)
 			 errtablecol(rel, attno)));
 }
 
-/* The same as format_resource(), for a template that has only text and integers. */
+/* The same as format_resource(), for a template of text and integers only. */
 static char *
 format_integers(const Fence *fence, const Datum *values, int *length)
 {
@@ -269,8 +269,8 @@ format_integers(const Fence *fence, const Datum *values, int *length)
 }
 
 /*
- * Fill in the template.  A value stands at its part's place.  Whether that is a
- * name is for the caller to see by its length.
+ * Fill in the template.  values[i] belongs to part i.  The caller checks the length
+ * of the result.
  */
 static char *
 format_resource(const Fence *fence, const Datum *values, int *length)
@@ -298,8 +298,8 @@ format_resource(const Fence *fence, const Datum *values, int *length)
 }
 
 /*
- * What the row's values make of the template; NULL where one of them is null,
- * and tells which.
+ * Fill in the template with the row's values; NULL if one of them is null, and
+ * then *null_attno tells which.
  */
 static inline char *
 format_slot(const Fence *fence, TupleTableSlot *slot, int *length, AttrNumber *null_attno)
@@ -325,7 +325,7 @@ format_slot(const Fence *fence, TupleTableSlot *slot, int *length, AttrNumber *n
 	return format_resource(fence, values, length);
 }
 
-/* The resource that a row belongs to; an error where its values name none. */
+/* The resource that a row belongs to; an error if its values name none. */
 char *
 lockfence_slot_resource(const Fence *fence, Relation rel, TupleTableSlot *slot)
 {
@@ -340,8 +340,8 @@ lockfence_slot_resource(const Fence *fence, Relation rel, TupleTableSlot *slot)
 }
 
 /*
- * The same, but NULL where there is none: a row that the fence would let no
- * write make, and that is older than the fence.
+ * The same, but NULL if there is none: then the row could not be written through
+ * the fence, and is older than it.
  */
 char *
 lockfence_find_resource(const Fence *fence, TupleTableSlot *slot)
@@ -354,8 +354,8 @@ lockfence_find_resource(const Fence *fence, TupleTableSlot *slot)
 }
 
 /*
- * The resource that column values, by attribute number - 1, name; NULL where
- * one of its columns is among the missing, or they name none.
+ * The resource that column values, by attribute number - 1, name; NULL if one of
+ * its columns is missing, or if they name none.
  */
 char *
 lockfence_values_resource(const Fence *fence, const Datum *values, const bool *missing)
@@ -386,7 +386,7 @@ lockfence_constant_resource(const Fence *fence)
 	return fence->parts[0].literal;
 }
 
-/* Do both rows, to the byte, name the same resource? */
+/* Do both rows name the same resource, byte for byte? */
 bool
 lockfence_same_resource(const Fence *fence, Relation rel,
 						TupleTableSlot *a, TupleTableSlot *b)
