@@ -2,16 +2,17 @@
  * asowner.c
  *		Writing to a table as its owner.
  *
- * Administrators write to tables of others by drill() and to marks of rows, and so run what
- * those have defined: triggers, defaults, policies and the like.  They run with the rights of
- * the owner, and not with the administrator's: as in REINDEX, by a change of the user
- * that nothing in there can undo, and with what they set put back afterwards.
- * Deferred triggers cannot run so, since they would have to wait for the end of the
- * transaction, when the user is the administrator again; drill() makes them immediate.
+ * Administrators write to tables of other owners by drill() and when they set marks
+ * of rows, and so run what those owners defined: triggers, defaults, policies and
+ * the like.  These run with the rights of the owner instead of the administrator's,
+ * as in REINDEX: the user is changed in a way that they cannot undo, and settings
+ * that they change are restored afterwards.  Deferred triggers cannot run so, since
+ * they would run at the end of the transaction, when the user is the administrator
+ * again; drill() makes them immediate.
  *
- * It gives nobody a right: the caller must have those of the owner already.  The user,
- * like the settings, is put back by the end of the subtransaction where an error
- * comes in between.
+ * This gives no role a right: the caller must have the owner's rights already.
+ * After an error the end of the subtransaction restores the user, as it does the
+ * settings.
  */
 #include "postgres.h"
 
@@ -35,7 +36,7 @@
 PG_FUNCTION_INFO_V1(lockfence_as_owner);
 PG_FUNCTION_INFO_V1(lockfence_guarded_as_owner);
 
-/* The owner of a table, if the caller has the owner's rights anyhow. */
+/* The owner of a table, if the caller has the owner's rights. */
 static Oid
 require_owner(Oid relid)
 {
@@ -76,7 +77,7 @@ lockfence_come_back(FormerSelf self)
 	SetUserIdAndSecContext(self.user, self.context);
 }
 
-/* The first row of what was executed last, as texts; NULL if there is none. */
+/* The first row of the last result, as texts; NULL if there is none. */
 static ArrayType *
 first_row(void)
 {
@@ -104,8 +105,8 @@ first_row(void)
 
 /*
  * _as_owner(target regclass, statement text, path text): executes a statement as the
- * table's owner, under a search path; returns how many rows it was about, and the
- * first as texts.
+ * table's owner, under a search path; returns the number of rows, and the first row
+ * as texts.
  */
 Datum
 lockfence_as_owner(PG_FUNCTION_ARGS)
@@ -149,7 +150,7 @@ require_guarded(const char *signature)
 
 /*
  * _guarded_as_owner(target regclass, key jsonb, changes jsonb, token fence_token, path text):
- * guarded_update() as the table's owner, who need not be allowed to call it; with no
+ * guarded_update() as the table's owner, who needs no privilege to call it; without
  * changes, guarded_delete().
  */
 Datum

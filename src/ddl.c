@@ -1,25 +1,26 @@
 /*
  * ddl.c
- *		The event triggers: DDL that would spoil the fence is refused.
+ *		The event triggers that refuse DDL which would spoil the fence.
  *
- * What a command has put on the tables of marks is found by looking at them
- * before and after it (intact.c), whatever the command was; so one that mends
- * some of what is wrong passes.  Of two commands' work in one transaction each
- * is looked at by itself, also of those that run within another, as by the event
- * triggers of others and by functions that a command calls: what they find there may
- * be of the outer one, which has yet to answer for it.  The scripts of the extension
- * itself do as they like.
+ * Whatever the command, what it has put on the tables of marks is found by looking
+ * at them before and after it (intact.c); so a command passes that only removes
+ * something wrong.  Each command is judged alone, also when several run in one
+ * transaction, and when one runs within another, as in event triggers of other
+ * extensions and in functions that a command calls: what the inner command finds
+ * may be the work of the outer one, which is judged when it ends.  The scripts of
+ * the extension itself may do anything.
  *
- * Some commands have to be refused before they begin: CREATE INDEX CONCURRENTLY
- * has committed what it made by the time it ends, and a policy is nowhere to be
- * seen until row-level security is on.
+ * Some commands must be refused before they begin: CREATE INDEX CONCURRENTLY has
+ * committed its work by the time it ends, and a policy cannot be seen until
+ * row-level security is on.
  *
- * DROP EXTENSION, or what else takes the extension along, takes its locks on the tables of marks, which those who hold a
- * resource by the cache have not opened.  So it waits for the transactions that
- * hold anything before it begins, as it would wait for any other user of the
- * tables.  Who comes to hold one after that is as who comes after the drop: what
- * it was accepted by is gone, and so is what another's token would be compared
- * with.
+ * DROP EXTENSION, and any other command that drops the extension, locks the tables
+ * of marks; but transactions that hold a resource by the cache have not opened
+ * those tables.  So the command first waits for all transactions that hold a
+ * resource, as it would wait for any other user of the tables.  A transaction that
+ * comes to hold one after that is like one that comes after the drop: the mark by
+ * which it was accepted is gone, and so is the mark that another token would be
+ * compared with.
  */
 #include "postgres.h"
 
@@ -42,15 +43,15 @@ PG_FUNCTION_INFO_V1(lockfence_guard_ddl);
 /* A command that has begun. */
 typedef struct Command
 {
-	struct Command *outer;		/* the one that it runs within; NULL: none */
+	struct Command *outer;		/* the command that it runs within; NULL: none */
 	MemoryContext context;		/* of all this */
 	int			level;			/* nesting level of transactions */
-	List	   *before;			/* of strings: the foreign things as it began */
+	List	   *before;			/* of strings: the foreign things when it began */
 } Command;
 
 static Command *command = NULL; /* the innermost */
 
-/* The table in words that tell one thing from another. */
+/* The thing in words that distinguish it from others. */
 static char *
 name_thing(const ForeignThing *thing)
 {
@@ -83,7 +84,7 @@ begin_command(void)
 		.before = name_things()
 	};
 	MemoryContextSwitchTo(old);
-	/* some commands commit, and go on */
+	/* some commands commit, and continue */
 	MemoryContextSetParent(context, TopMemoryContext);
 	command = begun;
 }
@@ -98,8 +99,8 @@ end_command(void)
 }
 
 /*
- * How the transaction goes.  A command that commits and goes on runs within no
- * other.
+ * The end of the transaction.  A command that commits and continues is never
+ * within another.
  */
 void
 lockfence_ddl_at_xact(XactEvent event)
@@ -112,7 +113,7 @@ lockfence_ddl_at_xact(XactEvent event)
 		end_command();
 }
 
-/* How a subtransaction goes. */
+/* The end of a subtransaction. */
 void
 lockfence_ddl_at_subxact(SubXactEvent event)
 {
@@ -167,7 +168,7 @@ refuse_new_things(void)
 		end_command();
 }
 
-/* Refuse what cannot be refused once it is done. */
+/* Refuse a command that must not begin. */
 static void
 refuse_early(const RangeVar *relation, const char *thing)
 {
@@ -178,7 +179,7 @@ refuse_early(const RangeVar *relation, const char *thing)
 		refuse_thing(table, thing);
 }
 
-/* Is the extension among what a command names?  The schema of the same name takes it along. */
+/* Does a command name the extension?  So does one that names the schema, which takes the extension along. */
 static bool
 names_extension(const DropStmt *drop)
 {
@@ -193,8 +194,8 @@ names_extension(const DropStmt *drop)
 }
 
 /*
- * May the command drop the extension?  By its name, by one that it needs, or by
- * its owner.
+ * May the command drop the extension?  It can name it, an object that it depends on,
+ * or its owner.
  */
 static bool
 may_drop_extension(Node *parsetree)
@@ -224,7 +225,7 @@ before_command(Node *parsetree)
 	begin_command();
 }
 
-/* Is a script of the extension at work? */
+/* Is a script of the extension running? */
 static bool
 is_own_script(void)
 {
@@ -232,7 +233,7 @@ is_own_script(void)
 		CurrentExtensionObject == get_extension_oid(LOCKFENCE_SCHEMA, true);
 }
 
-/* Event trigger: before, and after, a command of those that its definition names */
+/* Event trigger: before and after the commands that its definition names */
 Datum
 lockfence_guard_ddl(PG_FUNCTION_ARGS)
 {

@@ -1,13 +1,13 @@
 /*
  * latest.c
- *		Rows of the extension's tables as they were committed last.
+ *		Rows of the extension's tables in their latest committed version.
  *
- * The fence reads what is so now, whatever snapshot the transaction has, and is
- * no part of what that reads: a SERIALIZABLE transaction must not fail since
- * somebody has advanced a mark, or set an epoch, after it has asked.  A scan by
- * an MVCC snapshot would note in behalf of the transaction what it reads (SIREAD
- * locks).  So the scan shows every version, which notes nothing, and each is
- * then judged by the latest snapshot.
+ * The fence reads the present state, whatever snapshot the transaction has, and the
+ * transaction must not depend on that read: a SERIALIZABLE transaction must not
+ * fail because another one has advanced a mark, or set an epoch, after the read.  A
+ * scan by an MVCC snapshot would take SIREAD locks for the transaction.  So the scan
+ * returns every version, which takes none, and each version is then judged by the
+ * latest snapshot.
  */
 #include "postgres.h"
 
@@ -18,7 +18,7 @@
 
 #include "latest.h"
 
-/* Begin to read an open table, by an index or (InvalidOid) as a whole. */
+/* Begin to read an open table, by an index or (InvalidOid) sequentially. */
 void
 lockfence_latest_begin(LatestScan *scan, Relation rel, Oid index, int nkeys, ScanKey keys)
 {
@@ -26,7 +26,7 @@ lockfence_latest_begin(LatestScan *scan, Relation rel, Oid index, int nkeys, Sca
 	scan->versions = systable_beginscan(rel, index, OidIsValid(index), SnapshotAny, nkeys, keys);
 }
 
-/* The next row, or NULL. */
+/* The next visible row, or NULL. */
 HeapTuple
 lockfence_latest_next(LatestScan *scan)
 {

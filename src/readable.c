@@ -1,13 +1,13 @@
 /*
  * readable.c
- *		Resource names that rows give, as far as the caller may read those rows.
+ *		Resource names made of rows, for callers that may read those rows.
  *
- * Such a name holds values of the row, and whoever may write to a row need not be
- * allowed to read it.  So, as in PostgreSQL's own messages, it is shown where the
- * caller has SELECT on the columns that it is made of, with no row security
- * in between: of the table itself, or of one that it is a partition of.  Elsewhere
- * the fence's template stands in its place.  The log line of a refusal and the view
- * of them have the name in full, and so has a name that the caller gave.
+ * Such a name contains values of the row, and a role that may write to a row need
+ * not be allowed to read it.  So, as in PostgreSQL's own messages, the name is told
+ * only if the caller has SELECT on the columns that it is made of, and no row
+ * security applies: on the table itself, or on one of which it is a partition.
+ * Otherwise the fence's template replaces it.  The log line of a refusal and the
+ * view of refusals have the full name, and so has a name that the caller gave.
  */
 #include "postgres.h"
 
@@ -23,7 +23,7 @@
 #include "readable.h"
 #include "visible.h"
 
-/* May the caller read a column, which a partition may number otherwise? */
+/* May the caller read a column of that name, whatever its number in a partition? */
 static bool
 may_read_column(Oid relid, const char *column)
 {
@@ -33,7 +33,7 @@ may_read_column(Oid relid, const char *column)
 		pg_attribute_aclcheck(relid, attno, GetUserId(), ACL_SELECT) == ACLCHECK_OK;
 }
 
-/* May the caller read, by that table, what names a resource of the fenced one? */
+/* May the caller read, by that table, the columns that name the resource? */
 static bool
 may_read_by(Oid relid, Relation rel, const Fence *fence)
 {
@@ -52,7 +52,7 @@ may_read_by(Oid relid, Relation rel, const Fence *fence)
 	return fence != NULL;
 }
 
-/* May the caller read what names a resource of the table?  All of it, where the fence is not known (NULL). */
+/* May the caller read the columns that name a resource of the table?  All columns, if the fence is not known (NULL). */
 bool
 lockfence_may_read(Relation rel, const Fence *fence)
 {
@@ -71,7 +71,7 @@ lockfence_may_read(Relation rel, const Fence *fence)
 	return false;
 }
 
-/* The name of the write's resource, as a message to the caller may carry it. */
+/* The name of the write's resource, as a message to the caller can carry it. */
 const char *
 lockfence_readable_resource(const FencedWrite *write)
 {

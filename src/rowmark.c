@@ -1,16 +1,17 @@
 /*
  * rowmark.c
- *		The mark of one row of a row fence: found by its key, asked for, set.
+ *		The mark of one row of a row fence: found by its key, read, set.
  *
- * Administrators call this on tables that others own.  So what the owner may
- * have made (checks of domains, operators, triggers, expressions of indexes)
- * runs as the owner, in a security-restricted operation, and under a search path
- * that the caller cannot choose either.  Row security that would hide the row is an error.
+ * Administrators call this on tables of other owners.  So everything that an owner
+ * may have defined (domain checks, operators, triggers, index expressions) runs as
+ * the owner, in a security-restricted operation, under a search path that the
+ * caller cannot choose either.  Row security that would hide the row is an error.
  *
- * The mark is set by an UPDATE, so that triggers see it: tools that copy a table
- * by a trigger would lose a mark that was written past them.  The row is locked first,
- * which waits for whoever wrote it last.  The guard then admits the new
- * version of that one row with that one token, and nothing else that a trigger does.
+ * The mark is set by an UPDATE, so that triggers see it: a tool that copies a table
+ * by a trigger would lose a mark that was written past it.  The row is locked
+ * first, which waits for the transaction that wrote it last.  The guard then
+ * admits the new version of that one row with that one token, and no other write
+ * of a trigger.
  */
 #include "postgres.h"
 
@@ -58,10 +59,10 @@ typedef struct RowCall
 	GivenColumn *keys;
 	int			nkeys;
 	Relation	holder;			/* the target or its partition that has the row */
-	TupleTableSlot *row;		/* NULL: there is none */
+	TupleTableSlot *row;		/* NULL: there is no such row */
 } RowCall;
 
-/* The one change of a row that the guard is to admit. */
+/* The one change of a row that the guard must admit. */
 typedef struct AdmittedMark
 {
 	Oid			relid;
@@ -76,8 +77,8 @@ bool		lockfence_sets_row_mark = false;
 static AdmittedMark admitted;
 
 /*
- * Be the owner of a table, restricted.  Triggers commonly name what is beside
- * their table without its schema, so the path has that.
+ * Become the owner of a table, restricted.  Triggers often name objects in their
+ * table's schema without qualification, so the search path has that schema.
  */
 static FormerSelf
 become_owner(Relation rel)
@@ -104,7 +105,7 @@ require_row_fence(Relation rel)
 {
 	const Fence *fence = NULL;
 
-	/* a view can have triggers of the same names */
+	/* a view can have triggers of the same name */
 	if (rel->rd_rel->relkind == RELKIND_RELATION ||
 		rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
 		fence = lockfence_relation_fence(rel);
@@ -132,7 +133,7 @@ is_key_column(Relation rel, AttrNumber attno, const GivenColumn *keys, int nkeys
 	return false;
 }
 
-/* Does an index see to it that at most one row of the table has the key? */
+/* Does a unique index ensure that at most one row of the table has the key? */
 static bool
 index_covers(Relation rel, Oid indexid, const GivenColumn *keys, int nkeys)
 {
@@ -166,7 +167,7 @@ require_unique_key(Relation rel, const GivenColumn *keys, int nkeys)
 			 errtable(rel)));
 }
 
-/* Run a statement whose parameters are the values of a key, and one more perhaps. */
+/* Run a statement whose parameters are the values of a key, and perhaps one more. */
 static void
 run_statement(const char *statement, int nparams, Oid *types, Datum *values,
 			  bool read_only, int expected)
@@ -178,7 +179,7 @@ run_statement(const char *statement, int nparams, Oid *types, Datum *values,
 		elog(ERROR, "\"%s\" failed: %s", statement, SPI_result_code_string(result));
 }
 
-/* Look for the row; returns how many there are, two for more than one. */
+/* Look for the row; returns how many there are, 2 for more than one. */
 static int
 query_key(Relation rel, const GivenColumn *keys, int nkeys, bool lock,
 		  Oid *relid, ItemPointer tid)
@@ -219,9 +220,9 @@ query_key(Relation rel, const GivenColumn *keys, int nkeys, bool lock,
 }
 
 /*
- * The one row that has the key, of which the table or partition that holds it is
- * told, as it is now; NULL: none.  Locked to the end of the transaction or not.
- * To be called as the table's owner.
+ * The one row that has the key, in its latest version, with the table or partition
+ * that holds it; NULL: none.  If asked, locked until the end of the transaction.
+ * Must be called as the table's owner.
  */
 TupleTableSlot *
 lockfence_find_row(Relation rel, const GivenColumn *keys, int nkeys, bool lock,
@@ -233,7 +234,7 @@ lockfence_find_row(Relation rel, const GivenColumn *keys, int nkeys, bool lock,
 	int			nrows;
 
 	require_unique_key(rel, keys, nkeys);
-	/* not that of the transaction, which may be an old one */
+	/* a new snapshot; that of the transaction may be an old one */
 	PushActiveSnapshot(GetLatestSnapshot());
 	nrows = query_key(rel, keys, nkeys, lock, &relid, &tid);
 	if (nrows > 1)
@@ -265,7 +266,7 @@ token_in(const Fence *fence, TupleTableSlot *row)
 	return isnull ? 0 : Max(DatumGetInt64(token), 0);
 }
 
-/* Is this the write of a mark by an administrator?  Called where lockfence_sets_row_mark. */
+/* Is this an administrator's write of a mark?  Called only if lockfence_sets_row_mark. */
 bool
 lockfence_admits_row_mark(const RowGuard *guard)
 {
@@ -276,7 +277,7 @@ lockfence_admits_row_mark(const RowGuard *guard)
 		token_in(guard->fence, guard->new) == admitted.token;
 }
 
-/* Write the mark into the row that was locked; returns whether it is there then. */
+/* Write the mark into the locked row; returns whether the row has it then. */
 static bool
 update_row(Relation holder, const char *column, ItemPointer tid, FenceToken token)
 {
@@ -297,7 +298,7 @@ update_row(Relation holder, const char *column, ItemPointer tid, FenceToken toke
 	return written;
 }
 
-/* The same, past the guard.  To be called as the owner of the table. */
+/* The same, past the guard.  Must be called as the owner of the table. */
 static void
 write_mark(Relation holder, TupleTableSlot *row, FenceToken token)
 {
@@ -325,7 +326,7 @@ write_mark(Relation holder, TupleTableSlot *row, FenceToken token)
 	lockfence_commit_durably();
 }
 
-/* Take in target, key and token.  The caller ends with end_call(). */
+/* Read target, key and token.  The caller ends with end_call(). */
 static RowCall
 begin_call(FunctionCallInfo fcinfo, LOCKMODE mode)
 {
@@ -370,7 +371,7 @@ end_call(RowCall *call)
 	table_close(call->target, NoLock);
 }
 
-/* The row's name as refusals show it; the mark is set, unless only a higher one is to be and it is none. */
+/* Set the mark, unless lower is false and the new one is not higher.  Returns the row's name as in refusals. */
 static char *
 set_mark(const RowCall *call, FenceToken before, bool lower)
 {
@@ -387,7 +388,8 @@ set_mark(const RowCall *call, FenceToken before, bool lower)
 
 /*
  * _set_row_mark(target, key, token, lower, OUT resource, OUT before): sets the
- * mark of one row, down too or up only; before is null where there was none.
+ * mark of one row, to a lower token only if lower is true; before is null if the
+ * row had no mark.
  */
 Datum
 lockfence_set_row_mark(PG_FUNCTION_ARGS)
@@ -417,7 +419,7 @@ lockfence_set_row_mark(PG_FUNCTION_ARGS)
 													  values, isnull)));
 }
 
-/* The caller must be able to learn by a SELECT what it asks for. */
+/* The caller must have the privileges of a SELECT that would tell the same. */
 static void
 require_select(const RowCall *call)
 {
@@ -437,9 +439,9 @@ require_select(const RowCall *call)
 }
 
 /*
- * is_current(target, key, token): advice, without a lock on the row; null where
- * there is none.  Executable by everybody, so that nothing of the table's, its lock
- * not either, is touched before the caller is known to be allowed to read it.
+ * is_current(target, key, token): advice, without a lock on the row; null if there
+ * is no such row.  PUBLIC may execute it, so the caller's privilege to read the
+ * table is checked before anything of the table is touched, even its lock.
  */
 Datum
 lockfence_is_row_current(PG_FUNCTION_ARGS)

@@ -10,7 +10,7 @@
 
 #include "rows.h"
 
-/* Prepare to return a set of rows at once. */
+/* Prepare to return a set of rows in one tuplestore. */
 void
 lockfence_begin_rows(FunctionCallInfo fcinfo)
 {

@@ -1,23 +1,22 @@
 /*
  * survey.c
- *		The tokens in a table's rows that stand above the marks of their resources.
+ *		The tokens in a table's rows that are above the marks of their resources.
  *
- * verify() and reconcile() are run by administrators over the tables of others.  A
- * query would run what those have defined, with the administrator's rights: the
- * query of a view, a policy, a cast from the token column's type.  So the rows are
- * read here, out of the tables themselves, and nothing of the owner's is called:
- * a token has to be stored as a bigint, and the values that make a resource's name
- * are printed by their types' output functions.  Those take and return cstring, which
- * no language does that a role other than a superuser may write in.
+ * Administrators run verify() and reconcile() over tables of other owners.  A
+ * query would run what those owners defined with the administrator's rights: the
+ * query of a view, a policy, a cast from the token column's type.  So this file
+ * reads the rows from the tables themselves and calls nothing of the owner's: a
+ * token must be stored as bigint, and the values that make a resource's name are
+ * printed by their types' output functions.  Those take or return cstring, which
+ * only languages allow that superusers alone can use.
  *
- * What a query would have been denied is denied all the same: it takes SELECT on
- * the table, and a table whose policies would hide rows from the caller is refused,
- * since an answer about the others would pass for one about all.
+ * What a query would be denied is denied here too: it takes SELECT on the table,
+ * and a table whose policies would hide rows from the caller is refused, since
+ * an answer about the visible rows would pass for one about all.
  *
- * A row is read by a snapshot, and its mark after that.  An accepted write
- * commits its row and its mark at once, and marks go up, so a mark that is lower
- * than the row's token is so for good, until reconcile() raises it or a write of that
- * resource does.
+ * A row is read by a snapshot, and its mark after that.  An accepted write commits
+ * row and mark together, and marks only rise, so a mark that is lower than the
+ * row's token stays lower until reconcile() or a write of that resource raises it.
  */
 #include "postgres.h"
 
@@ -49,7 +48,7 @@
 #include "trigarg.h"
 #include "visible.h"
 
-/* No type prints a value of more bytes in less than the 1,024 that a name may have. */
+/* A value of more bytes never prints in less than the 1,024 that a name may have. */
 #define MAX_VALUE_SIZE (64 * 1024)
 
 typedef struct Survey
@@ -57,10 +56,10 @@ typedef struct Survey
 	ReturnSetInfo *found;
 	char	   *template;
 	char	   *token_column;
-	int64		left;			/* rows still to be looked at; negative: all */
+	int64		left;			/* rows still to be read; negative: all */
 	MemoryContext memory;		/* of one row */
 
-	/* the row that was found last: many follow that say the same */
+	/* the row that was found last: many that follow are the same */
 	StringInfoData last_name;
 	FenceToken	last_token;
 } Survey;
@@ -95,7 +94,7 @@ require_readable(Oid relid)
 				 errhint("Call the function as a role that bypasses row-level security.")));
 }
 
-/* The columns of the fence in this table, which numbers them in a way of its own. */
+/* The columns of the fence in this table, whose column numbers may differ. */
 static Fence *
 resolve_layout(const Survey *survey, Relation rel)
 {
@@ -111,14 +110,14 @@ resolve_layout(const Survey *survey, Relation rel)
 	return fence;
 }
 
-/* Has a row been found that says the same, or more? */
+/* Has a row with this resource and this or a higher token been found? */
 static bool
 is_known(const Survey *survey, const char *name, FenceToken token)
 {
 	return token <= survey->last_token && strcmp(name, survey->last_name.data) == 0;
 }
 
-/* Return a row that is above its mark, or above the floor if there is none. */
+/* Return a row whose token is above its mark, or above the floor if there is none. */
 static void
 report_row(Survey *survey, const char *name, FenceToken token)
 {
@@ -134,8 +133,8 @@ report_row(Survey *survey, const char *name, FenceToken token)
 }
 
 /*
- * Does a column hold more than the text of a name can come from?  Printing it could
- * fail for want of memory, and with it whoever looks at the tables of all.
+ * Is a column's value too long for the text of a name?  Printing it could run out
+ * of memory, and fail the administrator's look at all tables.
  */
 static bool
 is_beyond_names(const Fence *fence, TupleTableSlot *slot)
@@ -155,7 +154,7 @@ is_beyond_names(const Fence *fence, TupleTableSlot *slot)
 	return false;
 }
 
-/* Look at one row.  One without a token, or that no resource is named by, has nothing to say. */
+/* Look at one row, unless it has no token or its values name no resource. */
 static void
 survey_row(Survey *survey, const Fence *fence, TupleTableSlot *slot)
 {
@@ -192,7 +191,7 @@ survey_table(Survey *survey, Relation rel)
 	ExecDropSingleTupleTableSlot(slot);
 }
 
-/* Look at a table, or not, where its rows are elsewhere: in partitions, or beyond our reach. */
+/* Look at a table, unless its rows are elsewhere: in partitions, or on another server. */
 static void
 survey_relation(Survey *survey, Oid relid)
 {
@@ -205,9 +204,9 @@ survey_relation(Survey *survey, Oid relid)
 
 /*
  * _rows_above_marks(target regclass, template text, token_column text, sample
- * integer): the tokens above the marks of their resources, of a table with its
- * partitions and children, or of so many rows of the table alone.  One resource
- * may come more than once.
+ * integer): the tokens above the marks of their resources, in a table with its
+ * partitions and children, or in that many rows of the table alone.  A resource
+ * may be returned more than once.
  */
 Datum
 lockfence_rows_above_marks(PG_FUNCTION_ARGS)
@@ -224,7 +223,7 @@ lockfence_rows_above_marks(PG_FUNCTION_ARGS)
 	ListCell   *table;
 
 	lockfence_begin_rows(fcinfo);
-	/* before it is locked, and once it cannot change any more */
+	/* before the table is locked, and again when it cannot change any more */
 	require_readable(target);
 	LockRelationOid(target, AccessShareLock);
 	require_readable(target);

@@ -1,16 +1,17 @@
 /*
  * visible.c
- *		What others named, as it may stand in a message, a log line or a remedy.
+ *		Names that others chose, as a message, a log line or a remedy can carry
+ *		them.
  *
- * A name can hold any character.  Raw, a line break ends a line of the log or
- * a comment, an escape sequence moves a terminal's cursor, and a mark of
- * direction makes a reader see other text than the server runs.  So these are
- * written as their numbers: in text as \u000a, in SQL by Unicode escapes, which
- * mean the same character again.  All else stays as it is.
+ * A name can contain any character.  A raw line break ends a line of the log or a
+ * comment, an escape sequence moves a terminal's cursor, and a bidirectional
+ * control shows the reader another text than the server runs.  So these characters
+ * are written as their numbers: in text as \u000a, in SQL by Unicode escapes, which
+ * the server reads as the same character.  All others stay as they are.
  *
- * In an encoding other than UTF-8 a byte of the upper half is a control
- * character only in ISO 8859, or may be one where the encoding is not known.
- * A statement with its number fails where the server cannot convert that.
+ * In encodings other than UTF-8, a byte from 0x80 on is a control character only
+ * in ISO 8859, or may be one if the encoding is not known.  A statement with such
+ * an escape fails if the server cannot convert the character.
  */
 #include "postgres.h"
 
@@ -26,7 +27,7 @@ PG_FUNCTION_INFO_V1(lockfence_visible_sql);
 PG_FUNCTION_INFO_V1(lockfence_identifier);
 PG_FUNCTION_INFO_V1(lockfence_literal);
 
-/* Does the character act instead of being seen?  What a terminal obeys, what starts a line, what turns the direction. */
+/* Does the character act instead of being visible: a terminal control, a line separator, a bidirectional control? */
 static bool
 is_unseen(pg_wchar code)
 {
@@ -35,7 +36,7 @@ is_unseen(pg_wchar code)
 		(code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 }
 
-/* Is a byte of the upper half a character by itself, and those from 0x80 on controls? */
+/* Is each byte from 0x80 on a character of its own, and are those from 0x80 on controls? */
 static bool
 has_upper_controls(int encoding)
 {
@@ -44,7 +45,7 @@ has_upper_controls(int encoding)
 		(encoding >= PG_ISO_8859_5 && encoding <= PG_ISO_8859_8);
 }
 
-/* The length in bytes of the unseen character that the text begins with, and its code; 0: it is to be seen. */
+/* The length in bytes of the invisible character at the start of the text, and its code; 0: it is visible. */
 static int
 unseen_at(const char *text, pg_wchar *code)
 {
@@ -65,7 +66,7 @@ unseen_at(const char *text, pg_wchar *code)
 	return is_unseen(*code) ? length : 0;
 }
 
-/* Is there anything in the text that is not to be seen? */
+/* Does the text contain an invisible character? */
 static bool
 has_unseen(const char *text)
 {
@@ -73,14 +74,14 @@ has_unseen(const char *text)
 
 	for (; *text != '\0'; text++)
 	{
-		/* the second byte of a character is never the first of an unseen one */
+		/* the second byte of a character is never the first of an invisible one */
 		if (unseen_at(text, &code) > 0)
 			return true;
 	}
 	return false;
 }
 
-/* The text with a number, in that format, for each unseen character, and each character of "doubled" twice. */
+/* The text with each invisible character as a number, in that format, and each character of "doubled" doubled. */
 static char *
 escape(const char *before, const char *text, const char *format, const char *doubled, const char *after)
 {
@@ -108,7 +109,7 @@ escape(const char *before, const char *text, const char *format, const char *dou
 	return escaped.data;
 }
 
-/* A name or another text, for a message or a line of the log. */
+/* A name or another text, for a message or a line of the log */
 const char *
 lockfence_visible(const char *text)
 {
@@ -122,7 +123,7 @@ lockfence_visible_sql(PG_FUNCTION_ARGS)
 	PG_RETURN_TEXT_P(cstring_to_text(lockfence_visible(text_to_cstring(PG_GETARG_TEXT_PP(0)))));
 }
 
-/* _identifier(text): a name as SQL takes it */
+/* _identifier(text): a name as an SQL identifier */
 Datum
 lockfence_identifier(PG_FUNCTION_ARGS)
 {
@@ -133,7 +134,7 @@ lockfence_identifier(PG_FUNCTION_ARGS)
 									 quote_identifier(name)));
 }
 
-/* _literal(text): a text as SQL takes it, whatever standard_conforming_strings says */
+/* _literal(text): a text as an SQL literal, valid whatever standard_conforming_strings is */
 Datum
 lockfence_literal(PG_FUNCTION_ARGS)
 {

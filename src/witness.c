@@ -1,25 +1,26 @@
 /*
  * witness.c
- *		What a mark in the shared cache is right by.
+ *		What makes a mark in the shared cache valid.
  *
- * A mark that was seen committed under its resource's lock stays what it is until
- * mark.c changes it, and mark.c then drops it from the cache.  That is so for this
- * table, in this file, of this database, as long as no DML goes around mark.c:
- * as long as the trigger that takes it there fires, always, for every row, and is
- * ours.  So the rows of the catalogs that say all this are the witness of a cached
- * mark, which is stored with it.  A reader compares it with the witness as he sees
- * it himself: a change that no user of the cache has heard of, since it was made
- * by a session that does not use it, makes another witness all the same.  While
- * the trigger is not sure to fire there is no witness, and nothing is cached.
+ * A mark that was seen committed under its resource's lock stays the same until
+ * mark.c changes it, and mark.c then drops it from the cache.  That holds for this
+ * table, in this file, of this database, as long as no DML bypasses mark.c: as long
+ * as the trigger that sends DML there always fires, for every row, and is ours.  So
+ * the catalog rows that say all this are the witness of a cached mark, which is
+ * stored with it.  A reader compares it with the witness that it finds itself.  So
+ * a change that no user of the cache has heard of, because a session made it that
+ * does not use the cache, gives another witness all the same.  While the trigger is
+ * not certain to fire there is no witness, and nothing is cached.
  *
- * A row is told by its place and by the transaction that wrote it.  One that was
- * changed and changed back is another version, be it by one transaction, and stands
- * in another place, which is not given away before that has ended.  CREATE DATABASE
- * may give an OID again and copies every other catalog, but its own row is new.
+ * A row is identified by its TID and by the transaction that wrote it.  A row that
+ * was changed and changed back is another version, even within one transaction,
+ * and has another TID, which is not reused before that transaction has ended.
+ * CREATE DATABASE may reuse an OID and copies every other catalog, but its own row
+ * is new.
  *
- * Which is the case as the session sees it is looked up after each change of the
- * catalogs that it may follow from, as the session is told of it: as by core's own
- * caches.  Each check accepts what the session is told before it looks.
+ * The session looks its witness up again after each change of the catalogs that
+ * may affect it, of which it learns by invalidation messages, as core's own caches
+ * do.  Each check accepts pending messages before it looks.
  */
 #include "postgres.h"
 
@@ -41,7 +42,7 @@
 #include "relation.h"
 #include "witness.h"
 
-/* The symbol of the function that takes DML to mark.c (admin.c). */
+/* The symbol of the function that sends DML to mark.c (admin.c). */
 #define GUARD_SYMBOL "lockfence_guard_mark"
 
 /* BEFORE INSERT OR UPDATE OR DELETE FOR EACH ROW */
@@ -58,14 +59,14 @@ typedef enum Source
 	FUNCTION_ROW
 } Source;
 
-/* Changes of what the witness follows from, as far as this backend has been told. */
+/* Changes of the rows that the witness consists of, as far as this backend knows. */
 uint64		lockfence_witness_changes = 1;
 
-static uint64 known_changes = 0;	/* as of which it is known; 0: it is not */
-static const MarkWitness *known = NULL; /* NULL: there is none */
-static Oid	table = InvalidOid; /* whose mark it witnesses */
+static uint64 known_changes = 0;	/* at which the witness is known; 0: it is not */
+static const MarkWitness *known = NULL; /* NULL: there is no witness */
+static Oid	table = InvalidOid; /* whose marks it witnesses */
 
-/* A relcache entry has changed: of which relations counts is known with the witness. */
+/* A relcache entry has changed; which relations matter is known with the witness. */
 void
 lockfence_witness_at_relcache(Oid relid)
 {
@@ -74,7 +75,7 @@ lockfence_witness_at_relcache(Oid relid)
 		lockfence_witness_changes++;
 }
 
-/* So has a row of another catalog. */
+/* A row of another catalog has changed. */
 void
 lockfence_witness_at_syscache(int cacheid)
 {
@@ -82,7 +83,7 @@ lockfence_witness_at_syscache(int cacheid)
 		lockfence_witness_changes++;
 }
 
-/* Take down the version of a row. */
+/* Record the version of a row. */
 static void
 note_row(MarkWitness *seen, Source source, HeapTuple tuple)
 {
@@ -91,7 +92,7 @@ note_row(MarkWitness *seen, Source source, HeapTuple tuple)
 	seen->items |= (uint64) ItemPointerGetOffsetNumber(&tuple->t_self) << 16 * source;
 }
 
-/* Take down the database, as it was made; false if it is not there. */
+/* Record the database, as it was created; false if it does not exist. */
 static bool
 note_database(MarkWitness *seen)
 {
@@ -104,7 +105,7 @@ note_database(MarkWitness *seen)
 	return true;
 }
 
-/* Take down the table of marks; false if it is not there, or has no triggers. */
+/* Record the table of marks; false if it does not exist, or has no triggers. */
 static bool
 note_table(MarkWitness *seen, Oid relid)
 {
@@ -119,7 +120,7 @@ note_table(MarkWitness *seen, Oid relid)
 	return has_triggers;
 }
 
-/* Take down a trigger's function, if it is the one that is wanted. */
+/* Record a trigger's function, if it is the expected one. */
 static bool
 note_function(MarkWitness *seen, Oid function)
 {
@@ -140,7 +141,7 @@ note_function(MarkWitness *seen, Oid function)
 	return is_ours;
 }
 
-/* Take down a trigger, if it is our guard and sure to fire. */
+/* Record a trigger, if it is our guard and certain to fire. */
 static bool
 note_guard(MarkWitness *seen, HeapTuple tuple)
 {
@@ -173,7 +174,7 @@ find_guard(MarkWitness *seen, Oid relid)
 	return found;
 }
 
-/* Look the witness up, until no change comes in between. */
+/* Look the witness up, until no change comes meanwhile. */
 static void
 find_witness(void)
 {
@@ -194,7 +195,7 @@ find_witness(void)
 	}
 }
 
-/* The witness of marks that are read from now on; NULL: they cannot be cached. */
+/* The witness of marks that are read from now on; NULL: do not cache them. */
 const MarkWitness *
 lockfence_mark_witness(void)
 {
