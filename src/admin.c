@@ -1,9 +1,9 @@
 /*
  * admin.c
- *		What administration does to marks, for the SQL functions that audit it.
+ *		Administrative changes of marks, for the SQL functions that audit them.
  *
- * The SQL functions hold the rules of privilege and write the audit log; these
- * do the one step each that needs the resource's lock.
+ * The SQL functions check privileges and write the audit log; each function here
+ * does the one step that needs the resource's lock.
  */
 #include "postgres.h"
 
@@ -34,8 +34,8 @@ PG_FUNCTION_INFO_V1(lockfence_guard_mark);
 PG_FUNCTION_INFO_V1(lockfence_guard_marks);
 
 /*
- * Read the mark under the resource's exclusive lock, waiting for transactions
- * that hold or change it.  The caller ends the scan and lets go of the lock.
+ * Read the mark under the resource's exclusive lock, after waiting for transactions
+ * that hold or change it.  The caller ends the scan and releases the lock.
  */
 static void
 lock_mark(MarkScan *scan, const ResourceKey *resource)
@@ -53,7 +53,7 @@ lock_mark(MarkScan *scan, const ResourceKey *resource)
 	}
 }
 
-/* _reset_mark(resource, token): up or down; returns the mark before, or null */
+/* _reset_mark(resource, token): up or down; returns the former mark, or null */
 Datum
 lockfence_reset_mark(PG_FUNCTION_ARGS)
 {
@@ -78,8 +78,8 @@ lockfence_reset_mark(PG_FUNCTION_ARGS)
 }
 
 /*
- * _raise_mark(resource, token): up only; returns what stood before, the mark or
- * else the floor, or null.  The mark went up if that is lower than the token.
+ * _raise_mark(resource, token): up only; returns the former mark or else the floor,
+ * or null.  The mark went up if that is lower than the token.
  */
 Datum
 lockfence_raise_mark_sql(PG_FUNCTION_ARGS)
@@ -95,8 +95,8 @@ lockfence_raise_mark_sql(PG_FUNCTION_ARGS)
 }
 
 /*
- * _fold_mark(resource, token): remove a mark that still is that token and that
- * nobody holds or changes; returns whether it did.  The caller raises the floor
+ * _fold_mark(resource, token): removes a mark that still is that token and that no
+ * transaction holds or changes; returns whether it did.  The caller raises the floor
  * over it in the same transaction.
  */
 Datum
@@ -124,7 +124,7 @@ lockfence_fold_mark(PG_FUNCTION_ARGS)
 	PG_RETURN_BOOL(folded);
 }
 
-/* The error for DML on the marks that could let a stale holder in. */
+/* Raise the error for DML on the marks that could let a stale holder in. */
 static void
 refuse_dml(Relation rel, const char *what, const char *hint)
 {
@@ -136,7 +136,7 @@ refuse_dml(Relation rel, const char *what, const char *hint)
 			 errtable(rel)));
 }
 
-/* A mark that somebody writes by DML has to be one. */
+/* Check that the values which DML writes are a mark. */
 static void
 require_mark(Relation rel, const char *resource, FenceToken token)
 {
@@ -152,7 +152,7 @@ require_mark(Relation rel, const char *resource, FenceToken token)
 				 errtable(rel)));
 }
 
-/* A column of a mark that somebody writes by DML. */
+/* A column of a mark that DML writes. */
 static Datum
 mark_column(TriggerData *trigger, HeapTuple tuple, const char *column)
 {
@@ -169,10 +169,9 @@ mark_column(TriggerData *trigger, HeapTuple tuple, const char *column)
 }
 
 /*
- * Row trigger on lockfence.mark, for what comes by DML all the same: a data
- * restore, logical replication, a superuser.  What is inserted or updated
- * raises the mark it names and is then done with; nothing lowers or removes
- * one.
+ * Row trigger on lockfence.mark, for DML on it nevertheless: a data restore, logical
+ * replication, a superuser.  A row that is inserted or updated raises the mark that
+ * it names, and is not stored; nothing lowers or removes a mark.
  */
 Datum
 lockfence_guard_mark(PG_FUNCTION_ARGS)

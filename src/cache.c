@@ -2,26 +2,25 @@
  * cache.c
  *		Committed marks in shared memory, so that the equal path reads no index.
  *
- * Why a hit may be trusted.  An entry is put by a transaction that holds the
- * resource's lock in hold mode and has seen, under it, that the mark is
- * committed and that nobody is changing it.  It is dropped by whoever changes
- * the mark, under the lock in advance mode, before the first byte is written;
- * the two modes conflict.  So a transaction that finds an entry while it has
- * the lock in hold mode knows that no change came after the entry was put and
- * that none can come before its own end.  An entry that is found without the
+ * Why a hit can be trusted.  An entry is put by a transaction that holds the
+ * resource's lock in hold mode and has seen, under it, that the mark is committed
+ * and that no transaction is changing it.  A transaction that changes the mark
+ * drops the entry, under the lock in advance mode, before it writes the first
+ * byte; the two modes conflict.  So a transaction that finds an entry while it
+ * holds the lock in hold mode knows that no change came after the entry was put,
+ * and that none can come before its own end.  An entry that is found without the
  * lock is only a reason to take it.
  *
- * Marks are changed by mark.c alone, as long as the catalogs are as they were when
- * the mark was read.  So an entry bears what they said then, before the read, and
- * is found only by who sees them say the same (witness.c).  That alone decides on
- * an old entry: no change of the catalogs empties the cache, and none has to be
- * heard of by those who filled it.  The indexes are not among what they say: a mark
- * was read by them once, and is what it was, whatever has become of them since.
+ * Only mark.c changes marks, as long as the catalogs are as they were when the mark
+ * was read.  So an entry carries their state before the read, and only a backend
+ * that sees the same state finds it (witness.c).  That alone decides about an old
+ * entry: no change of the catalogs empties the cache, and the backends that filled
+ * it need not hear of any.  The state does not include the indexes: a mark was
+ * read by them once, and stays what it was whatever becomes of them.
  *
- * Locking.  Entries stand in sets, each with a spinlock for its writers and a
- * version that is odd while one is at work; readers take no lock and look again
- * at the version instead.  A name that is longer than an entry holds is not
- * cached.
+ * Locking.  Entries are in sets.  Each set has a spinlock for its writers and a
+ * version that is odd while it is being written; readers take no lock, but check
+ * the version again.  A name that does not fit in an entry is not cached.
  */
 #include "postgres.h"
 
@@ -52,8 +51,8 @@ typedef struct CacheEntry
 typedef struct CacheSet
 {
 	pg_atomic_uint32 version;	/* odd: being written */
-	slock_t		mutex;			/* of its writers */
-	uint32		hand;			/* who gives way next */
+	slock_t		mutex;			/* of the writers */
+	uint32		hand;			/* the entry that is replaced next */
 	CacheEntry	entries[SET_SIZE];
 } CacheSet;
 
@@ -63,7 +62,7 @@ typedef struct Cache
 	CacheSet	sets[FLEXIBLE_ARRAY_MEMBER];
 } Cache;
 
-/* What an entry is found by. */
+/* The key of an entry. */
 typedef struct CacheKey
 {
 	const ResourceKey *resource;
@@ -87,7 +86,7 @@ memory_size(void)
 	return add_size(offsetof(Cache, sets), mul_size(wanted_sets(), sizeof(CacheSet)));
 }
 
-/* Make new memory ready for use. */
+/* Initialize new memory. */
 static void
 init_memory(void *memory)
 {
@@ -120,7 +119,7 @@ check_max_cached(int *newval, void **extra, GucSource source)
 	return lockfence_settle_size(newval, DEFAULT_MAX_CACHED);
 }
 
-/* Called once a backend, or by the postmaster. */
+/* Called once per backend, or by the postmaster. */
 void
 lockfence_cache_init(void)
 {
@@ -131,7 +130,7 @@ lockfence_cache_init(void)
 							lockfence_size_context(), 0, check_max_cached, NULL, NULL);
 }
 
-/* The set in which a resource is looked for; NULL where it cannot be cached. */
+/* The set of a resource; NULL if the resource cannot be cached. */
 static CacheSet *
 set_of(const ResourceKey *resource)
 {
@@ -139,7 +138,7 @@ set_of(const ResourceKey *resource)
 		&cache->sets[resource->hash % cache->nsets] : NULL;
 }
 
-/* Prepare to look for a mark; false where it cannot be cached. */
+/* Prepare to look a mark up; false if it cannot be cached. */
 static bool
 make_key(CacheKey *key, const ResourceKey *resource)
 {
@@ -197,9 +196,9 @@ end_writing(CacheSet *set)
 }
 
 /*
- * A number for what a mark that is read now is right by, to be put with it.
- * 0: it is not to be put.  So on a standby, where replay changes marks without a
- * lock and drops nothing: what was put would be believed after promotion.
+ * A number for the witness of a mark that is read now, to be put with it; 0: do not
+ * put it.  That is so on a standby, where replay changes marks without a lock and
+ * drops nothing: the entry would be believed after promotion.
  */
 uint64
 lockfence_cache_witness(void)
@@ -208,7 +207,7 @@ lockfence_cache_witness(void)
 		lockfence_witness_changes : 0;
 }
 
-/* Has nobody written to the set since, nor was at it? */
+/* Has no backend written to the set since, and was none writing? */
 static bool
 set_is_unchanged(const CacheLook *look)
 {
@@ -218,8 +217,8 @@ set_is_unchanged(const CacheLook *look)
 }
 
 /*
- * The cached mark of a resource; 0: it is not there.  The look tells
- * lockfence_cache_unchanged() what was seen.
+ * The cached mark of a resource; 0: it is not cached.  "look" records what was seen,
+ * for lockfence_cache_unchanged().
  */
 FenceToken
 lockfence_cache_find(const ResourceKey *resource, CacheLook *look)
@@ -240,14 +239,14 @@ lockfence_cache_find(const ResourceKey *resource, CacheLook *look)
 	return token != 0 && set_is_unchanged(look) ? token : 0;
 }
 
-/* Would a look that found a mark find the same now? */
+/* Would a lookup that found a mark find the same one now? */
 bool
 lockfence_cache_unchanged(const CacheLook *look)
 {
 	return set_is_unchanged(look) && lockfence_witness_changes == look->changes;
 }
 
-/* Put a mark that this transaction, holding the resource, saw committed. */
+/* Put a mark that this transaction, which holds the resource, saw committed. */
 void
 lockfence_cache_put(const ResourceKey *resource, FenceToken token, uint64 witness)
 {
@@ -270,8 +269,8 @@ lockfence_cache_put(const ResourceKey *resource, FenceToken token, uint64 witnes
 }
 
 /*
- * Drop a resource's mark, which is about to change: under whatever it was put,
- * since others may not see yet what this session sees of the catalogs.
+ * Drop a resource's mark, which is about to change, under any witness: other
+ * sessions may not yet see the catalogs that this one sees.
  */
 void
 lockfence_cache_drop(const ResourceKey *resource)

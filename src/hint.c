@@ -1,13 +1,13 @@
 /*
  * hint.c
- *		Where this backend saw marks last, so that it need not ask an index.
+ *		Where this backend saw marks last, which saves looking in an index.
  *
- * A hint is a guess and never an answer: mark.c looks whether the version that
- * stands there is visible and bears the resource's full name, and asks an
- * index otherwise.
+ * A hint is a guess and never an answer: mark.c checks that the version which is
+ * there is visible and has the resource's full name, and otherwise looks in an
+ * index.
  *
- * The buffer is part of the hint.  A page that has left its buffer is not read
- * for a guess, and one that is no part of the table any more never found.
+ * The buffer is part of the hint.  A page that has left its buffer is not read for
+ * a guess, and a page that no longer belongs to the table is never found.
  */
 #include "postgres.h"
 
@@ -17,9 +17,9 @@
 #include "hint.h"
 #include "resource.h"
 
-/* A hint is in one of four places beside each other; 4096 take 96 kB. */
+/* A hint is in one of four adjacent entries; 4096 take 96 kB. */
 #define NHINTS 4096
-#define NPLACES 4
+#define NWAYS 4
 
 typedef struct Hint
 {
@@ -30,48 +30,48 @@ typedef struct Hint
 
 static Hint *hints = NULL;
 
-/* The places of a resource's hint; a new one takes the first. */
+/* The entries where a resource's hint can be; a new one takes the first. */
 static Hint *
-places_of(const ResourceKey *resource)
+entries_of(const ResourceKey *resource)
 {
 	if (hints == NULL)
 		hints = MemoryContextAllocZero(TopMemoryContext, NHINTS * sizeof(Hint));
-	return &hints[resource->hash % (NHINTS / NPLACES) * NPLACES];
+	return &hints[resource->hash % (NHINTS / NWAYS) * NWAYS];
 }
 
-/* Which of the places has the resource's hint; NPLACES: none. */
+/* Which of the entries has the resource's hint; NWAYS: none. */
 static int
-find_place(const Hint *places, const ResourceKey *resource)
+find_entry(const Hint *entries, const ResourceKey *resource)
 {
 	int			i = 0;
 
-	while (i < NPLACES && !(BufferIsValid(places[i].buffer) &&
-							places[i].hash == resource->hash))
+	while (i < NWAYS && !(BufferIsValid(entries[i].buffer) &&
+							entries[i].hash == resource->hash))
 		i++;
 	return i;
 }
 
-/* Where the resource's mark was seen last; false: nowhere. */
+/* Where the resource's mark was seen last; false: it has no hint. */
 bool
 lockfence_hint_find(const ResourceKey *resource, ItemPointer tid, Buffer *buffer)
 {
-	const Hint *places = places_of(resource);
-	int			i = find_place(places, resource);
+	const Hint *entries = entries_of(resource);
+	int			i = find_entry(entries, resource);
 
-	if (i == NPLACES)
+	if (i == NWAYS)
 		return false;
-	*tid = places[i].tid;
-	*buffer = places[i].buffer;
+	*tid = entries[i].tid;
+	*buffer = entries[i].buffer;
 	return true;
 }
 
-/* Note where the resource's mark is, in the first place; the others go down, and the last one goes. */
+/* Enter where the resource's mark is into the first entry; the others move down, and the last one is lost. */
 void
 lockfence_hint_put(const ResourceKey *resource, ItemPointer tid, Buffer buffer)
 {
-	Hint	   *places = places_of(resource);
-	int			i = Min(find_place(places, resource), NPLACES - 1);
+	Hint	   *entries = entries_of(resource);
+	int			i = Min(find_entry(entries, resource), NWAYS - 1);
 
-	memmove(&places[1], &places[0], i * sizeof(Hint));
-	places[0] = (Hint) {resource->hash, *tid, buffer};
+	memmove(&entries[1], &entries[0], i * sizeof(Hint));
+	entries[0] = (Hint) {resource->hash, *tid, buffer};
 }

@@ -3,16 +3,16 @@
  *		The tables that the fence writes to directly: are they as the extension
  *		made them?
  *
- * A direct write fires no trigger, follows no rule, and checks and computes
- * nothing for what others have put on the table.  A tool that copies a table
- * by a log trigger, and then has the copy take its place, would so lose marks
- * that were acknowledged; an index on an expression or on some rows would get
- * wrong entries, or bring the server down.  So nothing of the kind may be there
- * (ddl.c), and what is there all the same keeps the fence from writing.
+ * A direct write fires no trigger, follows no rule, and checks and computes nothing
+ * that other tools or roles have put on the table.  So a tool that copies a table
+ * by a log trigger, and then replaces the table by the copy, would lose marks that
+ * were acknowledged; an index on an expression or on some rows would get wrong
+ * entries, or crash the server.  DDL that would add such things is refused (ddl.c);
+ * if one is there nevertheless, the fence does not write.
  *
- * It does not keep it from accepting a token that equals the mark, which writes
- * nothing: the mark was there before, and whatever takes the table's place
- * waits for those who have read it.
+ * It does not keep the fence from accepting a token that equals the mark, which
+ * writes nothing: the mark was there before, and whatever replaces the table
+ * waits for the transactions that have read it.
  */
 #include "postgres.h"
 
@@ -50,8 +50,8 @@ typedef struct OwnTable
 	const char *name;
 	AttrNumber	key;			/* the column of its primary key */
 	int			natts;
-	Oid			types[3];		/* of its columns; of a domain, what is below it;
-								 * InvalidOid: one that the extension made */
+	Oid			types[3];		/* of its columns; the base type of a domain;
+								 * InvalidOid: a type of the extension */
 	const char *triggers[2];	/* the functions that they call */
 	const char *check;			/* its constraint, or NULL */
 } OwnTable;
@@ -63,7 +63,7 @@ static const OwnTable own_tables[] = {
 	{"state", 1, 2, {TEXTOID, INT8OID}, {"merge_state", "state_changed"}, "state_is_valid"},
 };
 
-/* What is found on a table. */
+/* What was found on a table. */
 typedef struct Inspection
 {
 	Relation	rel;
@@ -102,8 +102,8 @@ is_own_function(const OwnTable *own, Oid function)
 }
 
 /*
- * A foreign key shows itself by its triggers, on either of its tables.  Those of the
- * relcache's entry are gone when it is rebuilt, which any look-up may bring about.
+ * A foreign key is found by its triggers, on either of its tables.  The relcache
+ * entry's triggers are freed when it is rebuilt, which any lookup may cause.
  */
 static void
 inspect_triggers(Inspection *inspection)
@@ -135,7 +135,7 @@ inspect_rules(Inspection *inspection)
 	ReleaseSysCacheList(rules);
 }
 
-/* Has the index an entry for every row, by columns alone, at once? */
+/* Has the index an entry for every row, by columns alone, made immediately? */
 static bool
 index_is_plain(HeapTuple tuple)
 {
@@ -145,7 +145,7 @@ index_is_plain(HeapTuple tuple)
 		heap_attisnull(tuple, Anum_pg_index_indpred, NULL);
 }
 
-/* Is the index's first column sorted as the fence looks for names? */
+/* Is the index's first column sorted as the fence looks names up? */
 bool
 lockfence_index_is_sorted(HeapTuple tuple)
 {
@@ -158,8 +158,8 @@ lockfence_index_is_sorted(HeapTuple tuple)
 }
 
 /*
- * An index on the key alone may have been made again under another name, as
- * REINDEX CONCURRENTLY does; any other is in the way of heap-only updates.
+ * An index on the key alone may have been created again under another name, as by
+ * REINDEX CONCURRENTLY; any other index prevents heap-only updates.
  */
 static void
 inspect_index(Inspection *inspection, Oid index)
@@ -204,8 +204,9 @@ inspect_constraints(Inspection *inspection)
 }
 
 /*
- * Is the column, which the extension made, what the fence takes it for?  Names are
- * sorted and compared byte by byte: by another collation some would not be found.
+ * Does the column, which the extension made, have the expected type and collation?
+ * Names are sorted and compared byte by byte: by another collation some would not be
+ * found.
  */
 static bool
 column_is_own(const OwnTable *own, Form_pg_attribute column)
@@ -218,7 +219,7 @@ column_is_own(const OwnTable *own, Form_pg_attribute column)
 		(type != TEXTOID || column->attcollation == C_COLLATION_OID);
 }
 
-/* A column more stays null; so it must be free to be. */
+/* An additional column stays null, so it must be nullable. */
 static void
 inspect_columns(Inspection *inspection)
 {
@@ -241,7 +242,7 @@ inspect_columns(Inspection *inspection)
 	}
 }
 
-/* How the rows are stored, who sees them, and what else has or is them. */
+/* How the rows are stored, which roles see them, and the table's parents and children. */
 static void
 inspect_class(Inspection *inspection)
 {
@@ -291,8 +292,8 @@ lockfence_own_table(Oid relid)
 }
 
 /*
- * What is on the tables that is not of the extension, as a list of ForeignThing.
- * Without locks: DDL on other tables must not wait for what is done to these.
+ * The things on the tables that are not the extension's, as a list of ForeignThing.
+ * Without locks: DDL on other tables must not wait for what happens to these.
  */
 List *
 lockfence_foreign_things_of_all(void)
@@ -313,7 +314,7 @@ lockfence_foreign_things_of_all(void)
 	return things;
 }
 
-/* The thing in words. */
+/* The thing as text. */
 char *
 lockfence_thing_text(const ForeignThing *thing)
 {
@@ -321,7 +322,7 @@ lockfence_thing_text(const ForeignThing *thing)
 		psprintf("%s \"%s\"", thing->kind, thing->name);
 }
 
-/* The first thing on the table that does such harm, or worse, or NULL. */
+/* The first thing on the table that does such harm, or more, or NULL. */
 static const ForeignThing *
 find_harm(Relation rel, ThingHarm harm)
 {
@@ -361,7 +362,7 @@ lockfence_is_intact(Relation rel)
 	return find_harm(rel, THING_SPOILS_WRITES) == NULL;
 }
 
-/* An error unless it can. */
+/* Raise an error unless it can. */
 void
 lockfence_require_intact(Relation rel)
 {
@@ -371,7 +372,7 @@ lockfence_require_intact(Relation rel)
 		refuse_write(rel, lockfence_thing_text(thing));
 }
 
-/* An error unless the fence can read what is in the table. */
+/* Raise an error unless the fence can read the table. */
 void
 lockfence_require_readable(Relation rel)
 {
@@ -389,8 +390,8 @@ lockfence_require_readable(Relation rel)
 }
 
 /*
- * Open the table's indexes to write to them.  CREATE INDEX CONCURRENTLY does not
- * wait for writers before it adds one, so this looks at the very ones it opens.
+ * Open the table's indexes to write to them.  CREATE INDEX CONCURRENTLY does not wait
+ * for writers before it adds one, so this checks the very indexes that it opens.
  */
 CatalogIndexState
 lockfence_open_indexes(Relation rel)
@@ -409,7 +410,7 @@ lockfence_open_indexes(Relation rel)
 	return indexes;
 }
 
-/* _foreign_things(): what is on the tables of marks that is not of the extension */
+/* _foreign_things(): the things on the tables of marks that are not the extension's */
 Datum
 lockfence_foreign_things(PG_FUNCTION_ARGS)
 {

@@ -2,18 +2,18 @@
  * move.c
  *		Rows that an UPDATE moves to another partition.
  *
- * PostgreSQL calls the guard of the old partition for the UPDATE, then again for
- * a DELETE, and the guard of the new one for an INSERT.  The DELETE half was
- * decided with its UPDATE.  The INSERT half is judged by the fence of the new
- * partition, which need not be as lenient as the other; but it shows what its
- * UPDATE has presented: the token that the row brings along was not put there by this
- * statement, or as what was accepted for another resource.  The two may have
- * token columns of different names; each takes for proof what the UPDATE has put
- * into its own.
+ * PostgreSQL calls the guard of the old partition for the UPDATE and again for a
+ * DELETE, and the guard of the new one for an INSERT.  The DELETE half was decided
+ * with its UPDATE.  The fence of the new partition decides the INSERT half, and need
+ * not be as lenient as the other; but the INSERT presents what its UPDATE presented:
+ * the token that the row brings along was not put there by this statement, or was
+ * put there as accepted for another resource.  The token columns of the two fences
+ * may have different names; each takes as proof what the UPDATE has put into its
+ * own.
  *
- * The halves are told from a DELETE and INSERT of their own by the row, the
- * depth of triggers, and the executor being at that row.  What is remembered
- * belongs to a subtransaction, as all that a transaction presents.
+ * The halves are distinguished from a separate DELETE and INSERT by the row, by the
+ * depth of triggers, and by the executor still being at that row.  What is
+ * remembered belongs to a subtransaction, as everything that a transaction presents.
  */
 #include "postgres.h"
 
@@ -31,10 +31,10 @@
 typedef struct LastRow
 {
 	int			depth;
-	int			level;			/* nesting level it belongs to */
+	int			level;			/* nesting level that it belongs to */
 	ItemPointerData tid;
 	RowMove		move;
-	uint64		number;			/* of the move, whose DELETE half has passed; else 0 */
+	uint64		number;			/* of the move if its DELETE half has passed; else 0 */
 } LastRow;
 
 #define LAST_ROWS_START 4
@@ -42,9 +42,9 @@ typedef struct LastRow
 static LastRow *last_rows = NULL;
 static int	last_used = 0;
 static int	last_size = 0;
-static uint64 moves = 0;		/* how many there were */
+static uint64 moves = 0;		/* how many there have been */
 
-/* Two partitions that were found to be of one table, in this transaction. */
+/* Two partitions that were found to belong to one table, in this transaction. */
 static Oid	siblings[2];
 
 /* The transaction ends; TopTransactionContext frees it. */
@@ -64,7 +64,7 @@ lockfence_undo_moves(int level)
 		last_used--;
 }
 
-/* A subtransaction commits: its rows are its parent's. */
+/* A subtransaction commits: its rows become its parent's. */
 void
 lockfence_reparent_moves(int level)
 {
@@ -73,8 +73,8 @@ lockfence_reparent_moves(int level)
 }
 
 /*
- * What was remembered at this depth of triggers; NULL: nothing.  What triggers
- * further down have left is over.
+ * What was remembered at this depth of triggers; NULL: nothing.  What deeper triggers
+ * left is obsolete.
  */
 static LastRow *
 last_row(void)
@@ -87,7 +87,7 @@ last_row(void)
 		&last_rows[last_used - 1] : NULL;
 }
 
-/* The same, with room made for it. */
+/* The same; allocated if there is none. */
 static LastRow *
 make_last_row(void)
 {
@@ -110,9 +110,9 @@ make_last_row(void)
 }
 
 /*
- * Note the row version whose UPDATE a guard has let pass.  If the UPDATE moves
+ * Remember the row version whose UPDATE a guard has accepted.  If the UPDATE moves
  * the row to another partition, its halves follow; what triggers write in between
- * is of another depth.
+ * is at another depth.
  */
 void
 lockfence_remember_update(ItemPointer tid, RowMove move)
@@ -125,7 +125,7 @@ lockfence_remember_update(ItemPointer tid, RowMove move)
 	};
 }
 
-/* The executor is done with a row: so is its move, INSERT half or not. */
+/* The executor is done with a row, and so is its move, with or without an INSERT half. */
 static void
 end_move(void *arg)
 {
@@ -139,9 +139,9 @@ end_move(void *arg)
 }
 
 /*
- * Begin a move.  The context that a trigger is called in lasts as long as the
- * executor is at the row, so that no later statement's INSERT is taken for a half
- * that never came.
+ * Begin a move.  The context in which a trigger is called lasts as long as the
+ * executor is at the row, so no later statement's INSERT is taken for a half that
+ * never came.
  */
 static uint64
 begin_move(void)
@@ -159,7 +159,7 @@ begin_move(void)
 	return end->number;
 }
 
-/* Is this the DELETE half of a move?  Tells of its UPDATE. */
+/* Is this the DELETE half of a move?  If so, returns the move. */
 bool
 lockfence_row_moves_out(Oid relid, HeapTuple tuple, RowMove *move)
 {
@@ -185,7 +185,7 @@ partition_root(Oid relid)
 	return ancestors != NIL ? llast_oid(ancestors) : relid;
 }
 
-/* Can a row move from one table to the other?  Most often the last ones are asked for again. */
+/* Can a row move from one table to the other?  The last two tables are remembered, since most calls repeat them. */
 static bool
 are_siblings(Oid from, Oid to)
 {
@@ -198,7 +198,7 @@ are_siblings(Oid from, Oid to)
 	return true;
 }
 
-/* Is this the INSERT half of a move?  Tells of its UPDATE. */
+/* Is this the INSERT half of a move?  If so, returns the move. */
 bool
 lockfence_row_moves_in(Oid relid, RowMove *move)
 {

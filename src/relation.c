@@ -1,11 +1,11 @@
 /*
  * relation.c
- *		The table of marks and its indexes: which they are, and whether they can
- *		be relied on.
+ *		The table of marks and its indexes: which relations they are, and whether
+ *		they can be relied on.
  *
- * Without the primary key there is no telling that a resource has no mark, so
- * the fence does not decide without it.  The hash index only makes reading
- * quicker: one that is missing, or is not what it should be, is not used.
+ * Only the primary key tells that a resource has no mark, so the fence does not
+ * decide without it.  The hash index only makes reading faster: if it is missing,
+ * or not as it should be, it is not used.
  */
 #include "postgres.h"
 
@@ -25,12 +25,12 @@
 
 static Oid	mark_relid = InvalidOid;	/* InvalidOid: look all of them up */
 static Oid	mark_index = InvalidOid;
-static Oid	mark_hash = InvalidOid; /* InvalidOid: none of use */
-static bool mark_is_readable = false;	/* for certain, ... */
+static Oid	mark_hash = InvalidOid; /* InvalidOid: there is none that can be used */
+static bool mark_is_readable = false;	/* known to be, ... */
 static bool mark_is_intact = false; /* ... and so can be written to */
 static uint64 relcache_changes = 0;
 
-/* A relcache entry has changed: if it was ours, look the table up again. */
+/* A relcache entry has changed: if it was one of these, look them up again. */
 void
 lockfence_relation_at_relcache(Oid relid)
 {
@@ -43,7 +43,7 @@ lockfence_relation_at_relcache(Oid relid)
 	}
 }
 
-/* A relation of the extension's own schema, or InvalidOid. */
+/* A relation in the extension's schema, or InvalidOid. */
 static Oid
 own_relation(const char *name)
 {
@@ -52,7 +52,7 @@ own_relation(const char *name)
 	return OidIsValid(schema) ? get_relname_relid(name, schema) : InvalidOid;
 }
 
-/* A relation of the extension, found in its own schema and nowhere else. */
+/* A relation of the extension, looked up in its schema only. */
 Oid
 lockfence_relation_oid(const char *name)
 {
@@ -67,7 +67,7 @@ lockfence_relation_oid(const char *name)
 	return relid;
 }
 
-/* Is the relation of that access method? */
+/* Does the relation have that access method? */
 static bool
 is_of_method(Oid relid, Oid method)
 {
@@ -81,7 +81,7 @@ is_of_method(Oid relid, Oid method)
 	return is;
 }
 
-/* Does the index have every mark of the table, by its resource? */
+/* Does the index have an entry for every mark of the table, by its resource? */
 static bool
 index_is_whole(Oid index, Oid relid, bool unique)
 {
@@ -100,7 +100,7 @@ index_is_whole(Oid index, Oid relid, bool unique)
 	return whole;
 }
 
-/* The table's primary key, or what is as good; an error if there is none. */
+/* The table's primary key, or an equivalent index; an error if there is none. */
 static Oid
 find_key(Oid relid)
 {
@@ -116,7 +116,7 @@ find_key(Oid relid)
 	return index;
 }
 
-/* The table's hash index; InvalidOid if it is not there, or is of no use. */
+/* The table's hash index; InvalidOid if it does not exist, or cannot be used. */
 static Oid
 find_hash(Oid relid)
 {
@@ -126,7 +126,7 @@ find_hash(Oid relid)
 		index_is_whole(index, relid, false) ? index : InvalidOid;
 }
 
-/* Look the table of marks and its indexes up, unless we know them. */
+/* Look the table of marks and its indexes up, unless they are known. */
 static void
 find_mark_relation(void)
 {
@@ -137,7 +137,7 @@ find_mark_relation(void)
 		Oid			index = find_key(relid);
 		Oid			hash = find_hash(relid);
 
-		/* a change that came meanwhile may have been to one of them */
+		/* a change that came meanwhile may have been of one of them */
 		if (relcache_changes == before)
 		{
 			mark_hash = hash;
@@ -156,8 +156,8 @@ lockfence_mark_relid(void)
 }
 
 /*
- * Open a relation of the extension.  Whoever waited for DROP EXTENSION finds it
- * gone, and is told so as if it had never been there.
+ * Open a relation of the extension.  A session that waited for DROP EXTENSION finds
+ * it gone, and gets the same error as if it had never existed.
  */
 Relation
 lockfence_open_relation(const char *name, LOCKMODE mode)
@@ -170,7 +170,7 @@ lockfence_open_relation(const char *name, LOCKMODE mode)
 	return rel;
 }
 
-/* Look the open table over, unless that was done since it has changed last. */
+/* Check the open table, unless that was done since its last change. */
 static void
 look_over(Relation marks, bool *is_good, void (*require) (Relation rel))
 {
@@ -183,7 +183,7 @@ look_over(Relation marks, bool *is_good, void (*require) (Relation rel))
 	}
 }
 
-/* Open the table of marks; its lock stays to the end of the transaction. */
+/* Open the table of marks; the lock is kept until the end of the transaction. */
 Relation
 lockfence_open_marks(void)
 {
@@ -196,7 +196,7 @@ lockfence_open_marks(void)
 	return marks;
 }
 
-/* An error unless the fence can write to the table of marks, which is locked for that. */
+/* Raise an error unless the fence can write to the table of marks, which is locked for that. */
 void
 lockfence_require_intact_marks(Relation marks)
 {
@@ -204,8 +204,8 @@ lockfence_require_intact_marks(Relation marks)
 }
 
 /*
- * The indexes of the table of marks, which has to be open: until it was
- * locked, REINDEX CONCURRENTLY could replace them, and DROP INDEX drop them.
+ * The indexes of the table of marks, which must be open: until it was locked,
+ * REINDEX CONCURRENTLY could replace them, and DROP INDEX could drop them.
  */
 Oid
 lockfence_mark_index(void)

@@ -1,23 +1,22 @@
 /*
  * state.c
- *		What holds for every resource at once: the epoch, the minimum, the floor,
- *		and the timeline that the database was left on.
+ *		The state that concerns all resources: the epoch, the minimum, the floor,
+ *		and the recorded timeline.
  *
- * All are rows of lockfence.state and, but for the timeline, mostly absent.
- * The epoch and the minimum, a token below which none is accepted any more,
- * are asked for on every check, so each backend caches them until the table's
- * relcache entry is invalidated, which a trigger on the table sees to.  The
- * cache may lag behind a commit by the time it takes to send the message:
- * a write that passes then is concurrent with set_epoch() or reopen(), and the
- * marks still keep the tokens of its resource in order.
+ * All are rows of lockfence.state; except for the timeline, they are mostly absent.
+ * Every check needs the epoch and the minimum, a token below which none is accepted
+ * any more.  So each backend caches the two until the table's relcache entry is
+ * invalidated, which a trigger on the table does.  The cache may lag behind a
+ * commit for as long as it takes to send the message: a write that passes then is
+ * concurrent with set_epoch() or reopen(), and the marks still keep the tokens of
+ * its resource in order.
  *
- * The floor stands in for marks that were folded.  It must never lag behind
- * the removal of a mark, so it is read afresh, after the mark was found to
- * be missing.
+ * The floor stands for marks that were folded.  It must never lag behind the removal
+ * of a mark, so it is read anew, after the mark was found to be missing.
  *
- * The timeline's row has the system identifier of its cluster in its name, so
- * that one which comes by pg_upgrade, or by a way unforeseen, is not taken for
- * this cluster's own.
+ * The name of the timeline's row contains the system identifier of its cluster, so
+ * that a row which pg_upgrade brings, or which comes in an unforeseen way, is not
+ * taken for this cluster's own.
  */
 #include "postgres.h"
 
@@ -57,20 +56,20 @@
 
 PG_FUNCTION_INFO_V1(lockfence_state_changed);
 
-static Oid	state_relid = InvalidOid;	/* of what is cached */
-static uint64 changes = 1;		/* of it, as far as this backend has been told */
-static uint64 cached_changes = 0;	/* of which the cache knows; 0: it has nothing */
+static Oid	state_relid = InvalidOid;	/* the table that is cached */
+static uint64 changes = 1;		/* of the table, as far as this backend knows */
+static uint64 cached_changes = 0;	/* at which the cache is valid; 0: it is empty */
 static int	cached_epoch = NO_EPOCH;
 static FenceToken cached_minimum = 0;
 
-/* Have the epoch and the minimum read again. */
+/* Have epoch and minimum read again. */
 void
 lockfence_state_forget(void)
 {
 	changes++;
 }
 
-/* Does an invalidation of the relation, or of all, concern the table? */
+/* Does an invalidation of the relation, or of all relations, concern the table? */
 bool
 lockfence_is_state(Oid relid)
 {
@@ -125,9 +124,9 @@ read_state(const char *name, int64 absent)
 }
 
 /*
- * Have the cache say what was committed last.  It counts from the moment in which
- * all of it has been read, so that an error in between leaves it as it was, and
- * not if a message came meanwhile.
+ * Bring the cache up to what was committed last.  It is valid from the moment in
+ * which all of it has been read, so that an error meanwhile leaves it as it was; it
+ * is not valid if a message came meanwhile.
  */
 static void
 fill_cache(void)
@@ -145,7 +144,7 @@ fill_cache(void)
 	}
 }
 
-/* The current epoch, or -1 where any epoch is accepted. */
+/* The current epoch, or -1 if any epoch is accepted. */
 int
 lockfence_state_epoch(void)
 {
@@ -153,7 +152,7 @@ lockfence_state_epoch(void)
 	return cached_epoch;
 }
 
-/* The token below which none is accepted; 0: none.  Right after the epoch. */
+/* The token below which none is accepted; 0: none.  Call it right after lockfence_state_epoch(). */
 FenceToken
 lockfence_state_minimum(void)
 {
@@ -167,7 +166,7 @@ lockfence_state_floor(void)
 	return read_state("floor", 0);
 }
 
-/* Note the timeline that a row records, if it does; this cluster's own counts. */
+/* Take the timeline from a row, if it records one; this cluster's own takes precedence. */
 static void
 note_timeline(RecordedTimeline *recorded, Relation rel, HeapTuple tuple)
 {
@@ -188,7 +187,7 @@ note_timeline(RecordedTimeline *recorded, Relation rel, HeapTuple tuple)
 	recorded->tid = tuple->t_self;
 }
 
-/* The timeline that is recorded, and whether it is this cluster's. */
+/* The recorded timeline, and whether it is this cluster's. */
 RecordedTimeline
 lockfence_state_timeline(void)
 {
@@ -222,7 +221,7 @@ form_timeline(Relation rel, TimeLineID timeline)
 	return heap_form_tuple(RelationGetDescr(rel), values, isnull);
 }
 
-/* Lock the row that was read, if that takes no waiting and it is the last. */
+/* Lock the row that was read, if that is possible without waiting and it is the latest version. */
 static bool
 lock_timeline(Relation rel, const RecordedTimeline *recorded, Snapshot snapshot)
 {
@@ -238,12 +237,12 @@ lock_timeline(Relation rel, const RecordedTimeline *recorded, Snapshot snapshot)
 }
 
 /*
- * Record the timeline in place of what was read, if nobody else is at it or
- * has been since: this must neither wait nor fail.  A row of another cluster
- * becomes this one's.
+ * Record the timeline in place of what was read, unless another session is doing
+ * so or has done so since: this must neither wait nor fail.  A row of another
+ * cluster becomes this one's.
  *
- * At a commit no snapshot is left, and a row that is written needs one: what it
- * replaces may be stored out of line.
+ * At commit no snapshot is left, but writing a row needs one: what it replaces may
+ * be stored out of line.
  */
 bool
 lockfence_state_try_timeline(const RecordedTimeline *recorded, TimeLineID timeline)
@@ -271,9 +270,9 @@ lockfence_state_try_timeline(const RecordedTimeline *recorded, TimeLineID timeli
 }
 
 /*
- * Record the timeline, waiting for whoever changes the table, which the lock
- * keeps from being changed to the end of the transaction.  Returns what was
- * recorded.
+ * Record the timeline, after waiting for transactions that change the table; its
+ * lock keeps others from changing it until the end of the transaction.  Returns
+ * what was recorded before.
  */
 RecordedTimeline
 lockfence_state_set_timeline(TimeLineID timeline)
@@ -297,8 +296,8 @@ lockfence_state_set_timeline(TimeLineID timeline)
 }
 
 /*
- * Row trigger on lockfence.state: tell every backend that it changed, and have
- * it survive a crash.  What it fences out must stay out as by an advance.
+ * Row trigger on lockfence.state: notify every backend of the change, and make it
+ * durable.  What it fences out must stay out, as after an advance.
  */
 Datum
 lockfence_state_changed(PG_FUNCTION_ARGS)

@@ -2,24 +2,24 @@
  * timeline.c
  *		The gate: shut when the database's history went back.
  *
- * A point-in-time recovery, or a standby that is promoted without the last of
- * its primary's WAL, takes marks back, and a holder that they kept out could
- * come in again.  PostgreSQL starts a new timeline each time, so the fence has
- * the timeline on record on which it knows the database (a row of
- * lockfence.state, as old as everything else there), and looks how the server
- * came from there to the one it writes.
+ * A point-in-time recovery, or the promotion of a standby that lacks the last of
+ * its primary's WAL, takes marks back, and a holder that they kept out could come
+ * in again.  PostgreSQL starts a new timeline each time.  So the fence records the
+ * timeline under which it knows the database (in a row of lockfence.state, which
+ * goes back with everything else there), and looks how the server came from that
+ * timeline to the one it writes.
  *
- * A backend's timeline is settled once recovery has ended, so that an open gate
- * needs to be looked at once a backend: writes find a flag.  What lets it open
- * for good is a record that is committed and says the same.  While it is shut,
- * or open though the record says otherwise, each transaction asks anew: then
- * reopen() counts at once, and so does another setting.
+ * A backend's timeline is settled once recovery has ended, so an open gate needs to
+ * be looked at once per backend: writes find a flag.  It is open for good if a
+ * committed record has the same timeline.  While it is shut, or open though the
+ * record differs, each transaction looks again: then reopen() counts at once, and
+ * so does a changed setting.
  *
- * Where the change is let pass, the record is made to follow it: right before
- * the commit of the first transaction that a fence has let pass, so that its
- * locks are held for a moment only, and by nobody who would have to wait.  The
- * others go on without: if this one fails, the next does it.  A prepared
- * transaction leaves it to others, too, lest it holds the record until its end.
+ * If the change is accepted, the record is made to follow it right before the commit
+ * of the first transaction that a fence has let pass, so that the record's locks are
+ * held for a moment only, and no transaction has to wait for them.  Others go on
+ * without: if this transaction fails, the next one does it.  A prepared transaction
+ * leaves it to others too, since it would hold the record until its end.
  */
 #include "postgres.h"
 
@@ -49,7 +49,7 @@
 #include "timeline.h"
 #include "visible.h"
 
-/* What PostgreSQL writes into the history when it ends recovery unasked. */
+/* What PostgreSQL writes into the history when recovery ends without a target. */
 #define NO_TARGET "no recovery target specified"
 
 #define REASON_LEN 256
@@ -62,17 +62,17 @@ typedef enum TimelinePolicy
 	POLICY_IGNORE
 } TimelinePolicy;
 
-/* How the server came from the timeline on record to the one it writes. */
+/* How the server came from the recorded timeline to the one it writes. */
 typedef enum TimelineEvent
 {
 	EVENT_NONE,					/* it is the same */
-	EVENT_UNRECORDED,			/* none is on record, as in version 1.0 */
-	EVENT_OTHER_SYSTEM,			/* another cluster's is: pg_upgrade */
-	EVENT_PROMOTION,			/* a standby took over */
-	EVENT_LOSS,					/* ... though its primary had told of more WAL */
-	EVENT_ARCHIVE,				/* recovery came to the end of an archive */
+	EVENT_UNRECORDED,			/* none is recorded, as in version 1.0 */
+	EVENT_OTHER_SYSTEM,			/* that of another cluster is: pg_upgrade */
+	EVENT_PROMOTION,			/* a standby was promoted */
+	EVENT_LOSS,					/* ... though it had heard of more WAL */
+	EVENT_ARCHIVE,				/* recovery reached the end of an archive */
 	EVENT_TARGET,				/* recovery stopped at a point in time */
-	EVENT_UNKNOWN				/* the history does not say */
+	EVENT_UNKNOWN				/* the history does not tell */
 } TimelineEvent;
 
 static const char *const event_names[] = {
@@ -93,7 +93,7 @@ typedef struct Gate
 	TimelineEvent event;
 	TimeLineID	left;			/* the timeline that was left, ... */
 	XLogRecPtr	left_at;		/* ... where, ... */
-	char		reason[REASON_LEN]; /* ... and why, as the history says it */
+	char		reason[REASON_LEN]; /* ... and why, in the history's words */
 } Gate;
 
 PG_FUNCTION_INFO_V1(lockfence_gate);
@@ -113,7 +113,7 @@ static int	times_assigned = 0;
 static bool setting_is_hidden = false;
 
 bool		lockfence_gate_is_open = false;
-static bool open_for_good = false;	/* beyond this transaction */
+static bool open_for_good = false;	/* not only for this transaction */
 static uint64 times_forgotten = 0;
 static bool record_due = false; /* at the end of this transaction */
 static bool has_warned = false;
@@ -127,7 +127,7 @@ judge_promotion(const Gate *gate)
 	XLogRecPtr	received;
 	TimeLineID	replayed_tli;
 
-	/* shared memory knows of the recovery that this server started with */
+	/* shared memory knows about the recovery with which this server started */
 	if (GetXLogReplayRecPtr(&replayed_tli) != gate->left_at || replayed_tli != gate->left)
 		return EVENT_PROMOTION;
 	SpinLockAcquire(&WalRcv->mutex);
@@ -140,9 +140,9 @@ judge_promotion(const Gate *gate)
 }
 
 /*
- * Take note of a line of the history, "TLI <tab> LSN <tab> reason", if it is
- * of what happened since the timeline on record.  A point in time outweighs
- * what came after it.
+ * Take a line of the history, "TLI <tab> LSN <tab> reason", into account if it is
+ * about a switch since the recorded timeline.  A point in time takes precedence over
+ * later switches.
  */
 static void
 note_switch(Gate *gate, const char *line)
@@ -168,7 +168,7 @@ note_switch(Gate *gate, const char *line)
 		gate->event = EVENT_TARGET;
 }
 
-/* Read in the history of the current timeline what led to it. */
+/* Read in the history of the current timeline how the server came to it. */
 static void
 read_history(Gate *gate)
 {
@@ -195,8 +195,8 @@ read_gate(void)
 	Gate		gate = {.recorded = lockfence_state_timeline()};
 
 	/*
-	 * reopen() commits a minimum together with the record.  What the cache says
-	 * of it may be older than the record that was just read.
+	 * reopen() commits a minimum together with the record.  The cached minimum
+	 * may be older than the record that was just read.
 	 */
 	lockfence_state_forget();
 	gate.current = GetWALInsertionTimeLine();
@@ -237,7 +237,7 @@ describe_change(const Gate *gate)
 					event_names[gate->event], lockfence_visible(reason));
 }
 
-/* Tell of a change that is let pass; once a backend, if it is to warn. */
+/* Report an accepted change; as a warning, once per backend. */
 static void
 report_change(const Gate *gate)
 {
@@ -251,8 +251,8 @@ report_change(const Gate *gate)
 }
 
 /*
- * Read the gate, and open it where all is well; returns whether it is shut.  What
- * was read while the record changed counts for this look alone.
+ * Read the gate, and open it if all is well; returns whether it is shut.  If the
+ * record changed meanwhile, the result counts for this look alone.
  */
 static bool
 look_at_gate(Gate *gate)
@@ -265,7 +265,7 @@ look_at_gate(Gate *gate)
 	if (gate->event == EVENT_UNRECORDED)
 		lockfence_gate_is_open = open_for_good = true;
 	else if (gate->event == EVENT_NONE)
-		/* reopen() in this very transaction may yet be rolled back */
+		/* a reopen() in this transaction may still be rolled back */
 		lockfence_gate_is_open = open_for_good = !gate->recorded.uncommitted;
 	return is_sealed(gate);
 }
@@ -276,10 +276,10 @@ lockfence_try_gate(const FencedWrite *write)
 {
 	Gate		gate;
 
-	/* a standby says by itself that it does not write */
+	/* a standby refuses writes by itself */
 	if (RecoveryInProgress())
 		return true;
-	/* what needs no memory, as a row fence, has no reason to go on without it */
+	/* a row fence needs no shared memory, but must not go on without it either */
 	lockfence_require_own_memory();
 	if (look_at_gate(&gate))
 	{
@@ -294,7 +294,7 @@ lockfence_try_gate(const FencedWrite *write)
 	return true;
 }
 
-/* Is every write refused?  For advice. */
+/* Is every write refused?  For advice only. */
 bool
 lockfence_gate_is_sealed(void)
 {
@@ -303,7 +303,7 @@ lockfence_gate_is_sealed(void)
 	return !lockfence_gate_is_open && !RecoveryInProgress() && look_at_gate(&gate);
 }
 
-/* A relcache entry has changed: have the gate looked at again, if it may be the table's. */
+/* A relcache entry has changed: look at the gate again, if it may be the table's. */
 void
 lockfence_timeline_at_relcache(Oid relid)
 {
@@ -340,7 +340,7 @@ log_change(const Gate *gate)
 	table_close(rel, NoLock);
 }
 
-/* Have the record follow a change that was let pass, if nobody else is at it. */
+/* Record an accepted change, unless another session is doing so. */
 static void
 record_change(void)
 {
@@ -359,7 +359,7 @@ record_change(void)
 			 errdetail("%s", describe_change(&gate))));
 }
 
-/* How the transaction goes. */
+/* The end of the transaction. */
 void
 lockfence_timeline_at_xact(XactEvent event)
 {
@@ -387,23 +387,23 @@ assign_policy(int value, void *extra)
 	setting_is_hidden = false;
 }
 
-/* Called once a backend, or by the postmaster. */
+/* Called once per backend, or by the postmaster. */
 void
 lockfence_timeline_init(void)
 {
 	bool		was_set = GetConfigOption("lockfence.on_timeline_change", true, false) != NULL;
 
-	/* not to be set by a session: what it lets pass, it lets pass for all */
+	/* no session may set it, since a timeline that one session accepts is accepted for all */
 	DefineCustomEnumVariable("lockfence.on_timeline_change",
 							 "Sets what fences do when the database's timeline has changed.",
 							 "auto: seal after a recovery to a point in time or with a visible loss, and warn after a promotion.",
 							 &on_timeline_change, POLICY_AUTO, policies, PGC_SIGHUP, 0,
 							 NULL, assign_policy, NULL);
-	/* a client has put its own in place of the server's, see validator.c */
+	/* a client has replaced the server's setting by its own, see validator.c */
 	setting_is_hidden = was_set && times_assigned == 1;
 }
 
-/* The state of the gate in a word. */
+/* The state of the gate as a word. */
 static const char *
 gate_state(const Gate *gate)
 {
@@ -414,7 +414,7 @@ gate_state(const Gate *gate)
 	return is_sealed(gate) ? "sealed" : "changed";
 }
 
-/* gate(): what is on record, what is written, and what that comes to */
+/* gate(): the recorded timeline, the one that is written, and the resulting state */
 Datum
 lockfence_gate(PG_FUNCTION_ARGS)
 {
@@ -450,8 +450,8 @@ lockfence_gate(PG_FUNCTION_ARGS)
 }
 
 /*
- * _record_timeline(): have the record say what is written.  The caller has
- * made sure that outdated holders stay out, or that there are none.
+ * _record_timeline(): record the timeline that is written.  The caller has made
+ * sure that stale holders stay out, or that there are none.
  */
 Datum
 lockfence_record_timeline(PG_FUNCTION_ARGS)
