@@ -7,8 +7,8 @@
 #   start_cluster     # a throw-away cluster; psql and friends find it through PGHOST, PGPORT, ...
 #   as_user psql -c 'CREATE EXTENSION lockfence'
 #
-# Nothing is installed outside $WORK but packages, so runs side by side do not meet, and everything goes
-# when the script ends, however it ends. What prepare() leaves behind for the caller:
+# Nothing but packages is installed outside $WORK, so parallel runs do not interfere, and everything is removed
+# when the script ends, however it ends. What prepare() leaves for the caller:
 #
 #   WORK       a temporary directory of the unprivileged user, the current directory from then on
 #   SRC        the copy of the tree that is built, $WORK/src
@@ -30,13 +30,13 @@ PGDATA=
 say() { printf '==> %s\n' "$*" >&2; }
 die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
 
-# usage [STATUS]: the head of the script that runs, which tells how to call it.
+# usage [STATUS]: prints the head of the running script, which tells how to call it.
 usage() {
 	sed -n '2,/^$/s/^# \{0,1\}//p' "$0"
 	exit "${1:-64}"
 }
 
-# ---- who runs what -------------------------------------------------------------------------------
+# ---- which user runs what -------------------------------------------------------------------------------
 
 as_root() {
 	if [ "$(id -u)" = 0 ]; then
@@ -48,19 +48,19 @@ as_root() {
 	fi
 }
 
-# PostgreSQL refuses to run as root, so root steps down to the user that Debian's packages make for it.
+# PostgreSQL refuses to run as root, so root becomes the user that Debian's packages create for it.
 as_user() {
 	if [ "$(id -u)" = 0 ]; then runuser -u postgres -- "$@"; else "$@"; fi
 }
 
-# The same in place of the shell that calls it.
+# The same, but replaces the calling shell.
 exec_as_user() {
 	if [ "$(id -u)" = 0 ]; then exec runuser -u postgres -- "$@"; else exec "$@"; fi
 }
 
 # ---- packages ------------------------------------------------------------------------------------
 
-# need_packages PKG...: installs those that are missing, without making a cluster or starting a service.
+# need_packages PKG...: installs those that are missing, without creating a cluster or starting a service.
 need_packages() {
 	local pkg missing=()
 	for pkg; do
@@ -76,7 +76,7 @@ need_packages() {
 	release_packages
 }
 
-# Rules for the time of an installation; those that are there already stay.
+# Rules for the time of an installation; existing ones stay.
 PACKAGE_RULES=()
 restrain_packages() {
 	local no_cluster=/etc/postgresql-common/createcluster.d/lockfence.conf no_service=/usr/sbin/policy-rc.d
@@ -106,10 +106,10 @@ default_version() {
 	LC_ALL=C apt-cache depends postgresql 2>/dev/null | sed -n 's/^ *Depends: postgresql-\([0-9]*\)$/\1/p' | head -n 1
 }
 
-# What building lockfence_validate takes besides.
+# The additional packages for building lockfence_validate.
 VALIDATE_PACKAGES=(libcurl4-openssl-dev libjansson-dev libssl-dev)
 
-# Sets PG_CONFIG, installing a server and what building against it takes.
+# Sets PG_CONFIG, after installing a server and what building against it requires.
 find_postgres() {
 	if [ -z "${PG_CONFIG-}" ]; then
 		local version=${LOCKFENCE_PG-}
@@ -167,7 +167,7 @@ copy_tree() {
 	export SRC
 }
 
-# build_extension [MAKE-ARGUMENT...]: builds $SRC and installs it into the private server; without bitcode, which doubles the time.
+# build_extension [MAKE-ARGUMENT...]: builds $SRC and installs it into the private server; without bitcode, which would double the time.
 build_extension() {
 	local werror=() targets=(all install ${WITH_VALIDATE:+validate install-validate})
 	[ "${CI-}" != true ] || werror=(COPT=-Werror)
@@ -187,8 +187,7 @@ prepare() {
 	build_extension "$@"
 }
 
-# compile_with_libpq PROGRAM ARGUMENT...: with the headers and library that belong to the server, wherever
-# copy_server copied it to.
+# compile_with_libpq PROGRAM ARGUMENT...: with the server's headers and library, wherever copy_server put them.
 compile_with_libpq() {
 	local program=$1 include lib
 	shift
@@ -204,7 +203,7 @@ free_port() {
 }
 
 # start_cluster ['SETTING = VALUE'...]: as the superuser "postgres", without passwords, on a socket in
-# $WORK and on loopback. Server environment, say LD_PRELOAD, goes into the array SERVER_ENV.
+# $WORK and on loopback. The server's environment, such as LD_PRELOAD, is in the array SERVER_ENV.
 start_cluster() {
 	export PGHOST="$WORK" PGUSER=postgres PGDATABASE=postgres PGPORT
 	PGDATA=$WORK/data
@@ -213,7 +212,7 @@ start_cluster() {
 	printf '%s\n' "unix_socket_directories = '$WORK'" "listen_addresses = '127.0.0.1'" 'fsync = off' \
 		"log_line_prefix = '%m [%p] %q%a '" "$@" |
 		as_user tee -a "$PGDATA/postgresql.conf" >/dev/null
-	for _ in 1 2 3 4 5; do		# somebody may take the port in between
+	for _ in 1 2 3 4 5; do		# another process may take the port in between
 		PGPORT=$(free_port)
 		as_user env "${SERVER_ENV[@]-_=}" pg_ctl -s -w -D "$PGDATA" -l "$WORK/server.log" -o "-p $PGPORT" start && return
 	done 2>"$WORK/pg_ctl.log"
@@ -221,8 +220,8 @@ start_cluster() {
 	die 'the server does not start'
 }
 
-# preload_sanitizer RUNTIME: has the servers that are started from now on load AddressSanitizer's runtime, as
-# whoever loads an instrumented library must have it from its start.
+# preload_sanitizer RUNTIME: has the servers that are started from now on load AddressSanitizer's runtime, since a
+# process that loads an instrumented library must have it from its start.
 #
 # The runtime calls dlerror(), whose gettext lock deadlocks with the one that libgpg-error, a library of the
 # server's, holds when its own start-up happens to wake the runtime; so something else wakes it first.
