@@ -1,10 +1,10 @@
 \echo Use "CREATE EXTENSION lockfence_pgtap" to load this file. \quit
 
 -- Assertions, to be called as pgTAP's own are: unqualified, with the description
--- last.  So the extension goes to whatever schema its creator names, may be moved
--- like pgTAP, and its functions find each other and pgTAP's ok() and diag() as
--- pgTAP finds its own, by the search path.  They run the tester's statements with
--- the tester's privileges, and are for databases of tests alone.
+-- last.  So the extension can be created in any schema and be moved, like pgTAP,
+-- and its functions find each other and pgTAP's ok() and diag() as pgTAP finds
+-- its own, by the search path.  They run the tester's statements with the
+-- tester's privileges, and are for test databases only.
 
 -- ---------------------------------------------------------------- inside
 
@@ -37,7 +37,7 @@ $$;
 COMMENT ON FUNCTION _fence_absence(text) IS
 'what to say of a table that has no fence';
 
--- What is worth knowing about the server is nothing that a table's owner can mend.
+-- Without information on the server, which a table's owner cannot change.
 CREATE FUNCTION _fence_finding_text(target regclass)
 RETURNS text
 LANGUAGE sql

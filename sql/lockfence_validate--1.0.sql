@@ -15,14 +15,14 @@ AS 'MODULE_PATHNAME', 'lockfence_validate_detail';
 COMMENT ON FUNCTION lockfence.validate_detail(text, lockfence.fence_token) IS
 'validate() with what else the lock service tells: its epoch, how long the grant has at least, and how long asking took; LF008 if it cannot be asked';
 
--- Each call is a request to the service: for fences, whose validators need no
--- privilege of the writer, and for those whom the administrator allows.
+-- Each call is a request to the service, so only fences make them, whose validators
+-- need no privilege of the writer, and roles that the administrator allows.
 REVOKE ALL ON FUNCTION
 	lockfence.validate(text, lockfence.fence_token),
 	lockfence.validate_detail(text, lockfence.fence_token)
 FROM PUBLIC;
 
--- Default privileges may have given them to others.
+-- Default privileges may have granted them to other roles.
 DO $$
 DECLARE
 	grantee name;

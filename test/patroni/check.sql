@@ -1,5 +1,5 @@
--- Decides a stream of writes: what the writers were told (:'attempts') against the rows and marks that are there.
--- One line for each thing that is wrong, of each kind the first five.
+-- Checks a stream of writes: the answers that the writers got (:'attempts') against the rows and marks.
+-- Prints one line per finding, the first five of each kind.
 SET search_path = :"stream";
 SET client_min_messages = error;
 CREATE TEMP TABLE attempt (id text PRIMARY KEY, name text, token bigint, began bigint, ended bigint, outcome text);
@@ -18,7 +18,7 @@ WHERE t.outcome = 'ok' AND a.id IS NULL
 UNION ALL
 SELECT 'a refused write is there', a::text FROM attempt t JOIN accepted a USING (id) WHERE t.outcome LIKE 'LF%'
 UNION ALL
-SELECT 'a write is there that nobody has tried', a::text FROM accepted a LEFT JOIN attempt t USING (id, name, token)
+SELECT 'a write is there that no holder has tried', a::text FROM accepted a LEFT JOIN attempt t USING (id, name, token)
 WHERE t.id IS NULL
 UNION ALL
 SELECT 'in the order of commits a token went down', format('%s after %s', a, a.before)

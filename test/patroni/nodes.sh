@@ -83,7 +83,7 @@ node_processes() {
 	return 0
 }
 
-# A file that a killed server left may name a process of somebody else.
+# A file that a killed server left may name an unrelated process.
 is_postmaster() { [ "$(readlink "/proc/$1/cwd")" = "$WORK/node-$2" ]; }
 
 signal_node() {

@@ -45,7 +45,7 @@ sqlstate() {
 # ---- the lock service as a validator -------------------------------------------------------------
 
 # validator_start [SETTING=VALUE...]: the database asks the lock service that is running; once there is one,
-# pause_kit.validated is a table whose fence does.  Not in a database of somebody else's.
+# pause_kit.validated is a table whose fence does.  Not in a database given by --dsn.
 validator_start() {
 	local setting
 	[ -n "$OWN_CLUSTER" ] || return 1

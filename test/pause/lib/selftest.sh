@@ -72,7 +72,7 @@ service_tests() {
 	answers 'a lock is released by force' 200 '' "$ADMIN" /v1/force-release '{"resource":"x/1","reason":"the holder is lost"}'
 	is 'which the audit log tells' "$(jq -c 'select(.action == "force-release") | [.who, .resource, .reason, .before.token]' "$WORK/audit.log")" \
 		"[\"$ADMIN\",\"x/1\",\"the holder is lost\",\"$second\"]"
-	answers 'a lock nobody holds cannot be' 404 not_held "$ADMIN" /v1/force-release '{"resource":"x/1","reason":"again"}'
+	answers 'a lock without a holder cannot be' 404 not_held "$ADMIN" /v1/force-release '{"resource":"x/1","reason":"again"}'
 
 	answers 'a token is a string' 400 bad_number a /v1/release "{\"session\":\"$s\",\"resource\":\"x/1\",\"token\":$first}"
 	answers 'a name has no control characters' 400 bad_resource a /v1/describe '{"resource":"a\u000ab"}'
@@ -129,7 +129,7 @@ validator_tests() {
 	call a /v1/release "{\"session\":\"$s\",\"resource\":\"kit:validated\",\"token\":\"$token\"}"
 	is 'a released token is not valid' "$(validated kit:validated "$token")" f
 	validator_start cert_file= key_file=
-	is 'nobody is asked without a client certificate' "$(validated kit:validated "$token")" LF008
+	is 'without a client certificate there is no answer' "$(validated kit:validated "$token")" LF008
 	validator_start timeout=1s
 	kill -STOP -- "-$ARBITER_PID"
 	is 'a service that is stopped does not answer in time' "$(validated kit:validated "$token")" LF008

@@ -33,7 +33,7 @@ arbiter_stop() {
 front_start() {
 	local port dir=$WORK/nginx _
 	mkdir -p "$dir"
-	for _ in 1 2 3 4 5; do		# somebody may take the port in between
+	for _ in 1 2 3 4 5; do		# another process may take the port in between
 		port=$(free_port)
 		write_nginx_conf "$dir" "$port" "${1:-64}"
 		[ "$(id -u)" != 0 ] || chown -R postgres: "$dir"

@@ -53,7 +53,7 @@ variant_name() {
 
 resource_of() { if [ -n "$TABLE" ]; then echo "$RESOURCE"; else echo "pause:$1"; fi; }
 
-wrong_start() { die "the holder of '$1' did not get to the place where it is stopped; see $LOGS"; }
+wrong_start() { die "the holder of '$1' did not get to the point where it is to be stopped; see $LOGS"; }
 
 # writer VARIANT WHO SCENARIO GATE: its arguments, in W.
 writer_args() {
@@ -114,7 +114,7 @@ is_stopped() {
 	done
 }
 
-# At least the pause, and until each successor has written, which is what the pause is for.
+# At least for the pause, and until each successor has written, which is the purpose of the pause.
 wait_out_the_pause() {
 	local v
 	while [ $(($("$BUILD/pause-note" -) - STOPPED_AT)) -lt $((STOP * 1000000)) ]; do sleep 0.1; done
@@ -123,7 +123,7 @@ wait_out_the_pause() {
 	done
 }
 
-# The gate opens first: the stopped see it when they wake, and write at once.
+# The gate opens first: the stopped holders see it when they wake, and write at once.
 wake_holders() {
 	local v
 	for v in "${VARIANTS[@]}"; do : >"$WORK/gate-$v-holder"; done
@@ -159,9 +159,9 @@ judge_pause() {
 }
 
 expected_pause() {
-	local text="another is granted while it is stopped for $STOP s, its write is refused with LF001"
-	[ "$1" = etcdctl ] || text="$text, onFence fires"
-	[ "$1" != open-held ] || text="$text, its open transaction does not hold up the successor"
+	local text="another holder is granted the lock while it is stopped for $STOP s; its write is refused with LF001"
+	[ "$1" = etcdctl ] || text="$text; onFence fires"
+	[ "$1" != open-held ] || text="$text; its open transaction does not delay the successor"
 	echo "$text"
 }
 
@@ -181,19 +181,19 @@ judge_holder() {
 judge_successor() {
 	local h=$H1/1-$1.jsonl
 	[ "$2" = 0 ] || [ "$1" = etcdctl ] || wrong "the successor ended with status $2"
-	has "$h" successor acquire ok || wrong 'nobody else was granted the lock'
+	has "$h" successor acquire ok || wrong 'no other client was granted the lock'
 	[ "$(event "$h" successor write ok t)" ] || wrong 'the successor could not write'
 	[ "$(event "$h" successor write ok t)" -lt "$(event "$h" holder continue ok t)" ] 2>/dev/null ||
-		wrong 'the successor wrote only after the stopped one went on'
+		wrong 'the successor wrote only after the stopped holder had been resumed'
 }
 
-# The first error of the sleeper is that its connection is gone.
+# The stopped holder's first error is that its connection is gone.
 judge_preemption() {
 	grep -q '"who":"holder","what":"write","phase":"no".*"code":"\(57P01\|08006\)"' "$1" ||
-		{ wrong 'the open transaction was not ended by the fence'; return 1; }
+		{ wrong 'the fence did not end the open transaction'; return 1; }
 }
 
-# Without the fence the stale write goes through; both the writer and the checker must notice.
+# Without the fence the stale write is accepted; both the writer and the checker must notice.
 judge_control() {
 	local said
 	exit_status "${HOLDER[control]}"

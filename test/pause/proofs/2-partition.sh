@@ -1,15 +1,15 @@
 # Proof 2: the leader of the quorum is cut off while locks are being granted.
 #
 # Each member lives in a network namespace.  In each round the answers of the leader to the arbiter are
-# dropped first, then its link goes down: what it was asked in between it has done, and nobody was told.
+# dropped first, then its link goes down: it has done what it was asked in between, without an answer.
 
 PARTITION_WRITERS=8 PARTITION_LOCKS=4
 
 proof_2() {
 	local h=$H1/2-partition.jsonl w writers=()
 	if ! netns_possible; then
-		result 2 'leader cut off while granting' 'no two holders; grants go on within 3 s' \
-			"no network namespaces may be made here: $NETNS_PROBLEM" 'not run'
+		result 2 'leader cut off while granting' 'no two holders; grants resume within 3 s' \
+			"network namespaces cannot be created here: $NETNS_PROBLEM" 'not run'
 		return 0
 	fi
 	say "proof 2: the leader is cut off, $ROUNDS times or until a grant was unanswered"
@@ -95,6 +95,6 @@ judge_partition() {
 	! has "$h" network stuck ok || wrong 'the service did not recover from a cut'
 	check_history "$h"
 	result 2 'leader cut off while granting' \
-		'no history with two holders; grants go on within 3 s; at least one acquire is ambiguous' \
+		'no history with two holders; grants resume within 3 s; at least one acquire is ambiguous' \
 		"$(seen "$text; $CHECKED")" "$(verdict)"
 }

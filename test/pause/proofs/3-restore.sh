@@ -98,7 +98,7 @@ take_snapshot() {
 	let_go
 }
 
-# Two locks are taken that nobody writes under yet.
+# Two locks are taken, and nothing is written under them yet.
 fall_asleep() {
 	local l
 	for l in 6 7; do
@@ -177,7 +177,7 @@ sleeper_is_refused() {
 	[ -z "$TOKEN" ] || release_lock restore-8 "$TOKEN"
 	[ "${TOKEN:-0}" -le "$HIGHEST" ] || HIGHEST=$TOKEN
 	result 3 "$1, with a validator" \
-		"a sleeper's token, which the restored service has as held, is refused: LF008 while sealed, LF007 afterwards" \
+		"the token of a stopped holder, which the restored service takes for held, is refused: LF008 while sealed, LF007 afterwards" \
 		"$(seen "$WOKEN; afterwards: $old")" "$(verdict)"
 }
 
@@ -203,11 +203,11 @@ everything_is_sealed() {
 	note "$H3" arbiter sealed ok
 }
 
-# Not by anybody, not without a reason, not to an epoch that was used; the lock at the snapshot is back.
+# Only for an administrator, with a reason, to an epoch that was never used; the lock in the snapshot is back.
 advance_the_epoch() {
 	local id=op-$((++REQUESTS)) used=$((HIGHEST >> 48))
 	call b /v1/advance-epoch '{"reason":"I want to"}'
-	[ "$CALL_CODE" = not_admin ] || wrong 'somebody who is no administrator advanced the epoch'
+	[ "$CALL_CODE" = not_admin ] || wrong 'a client that is no administrator advanced the epoch'
 	call "$ADMIN" /v1/advance-epoch '{}'
 	[ "$CALL_CODE" = no_reason ] || wrong 'the epoch advanced without a reason'
 	call "$ADMIN" /v1/advance-epoch "{\"epoch\":$used,\"reason\":\"too low\"}"
@@ -226,7 +226,7 @@ first_grant_after() {
 	local first
 	FIRST_WORDS='nothing was granted afterwards'
 	call a /v1/renew "{\"session\":\"$2\"}"
-	[ "$CALL_CODE" = session_gone ] || wrong 'a session of before the disaster lives on'
+	[ "$CALL_CODE" = session_gone ] || wrong 'a session from before the disaster lives on'
 	open_session
 	try_acquire restore-1
 	first=${TOKEN:-0}
@@ -235,8 +235,8 @@ first_grant_after() {
 	writes restore-1 "$first" write
 	[ "$WROTE" = accepted ] || wrong 'the new holder could not write'
 	writes restore-1 "$1" stale-write
-	[ "$WROTE" = refused ] || wrong "a write with a token of before was $WROTE"
+	[ "$WROTE" = refused ] || wrong "a write with an earlier token was $WROTE"
 	release_lock restore-1 "$first"
-	FIRST_WORDS="first token (epoch $((first >> 48)), revision $((first & (1 << 48) - 1))) above the highest before (epoch $((HIGHEST >> 48)), revision $((HIGHEST & (1 << 48) - 1))); a write of before is refused"
+	FIRST_WORDS="first token (epoch $((first >> 48)), revision $((first & (1 << 48) - 1))) above the highest before (epoch $((HIGHEST >> 48)), revision $((HIGHEST & (1 << 48) - 1))); a write with an earlier token is refused"
 	HIGHEST=$first
 }

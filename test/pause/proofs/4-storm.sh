@@ -1,10 +1,10 @@
 # Proof 4: every client is killed at once, and all are started again.
 #
-# Each has a session, a certificate and a lock of its own.  The dead ones' locks are held until their leases
-# lapse; meanwhile everybody asks again and again.  The service sheds those requests, never a renewal.
+# Each has a session, a certificate and a lock of its own.  The dead clients' locks are held until their leases
+# lapse; meanwhile the new clients ask again and again.  The service sheds those requests, never a renewal.
 
-SWARM_SIZE=100		# clients a process
-STORM_LIMIT=240		# seconds for everybody to hold a lock again
+SWARM_SIZE=100		# clients per process
+STORM_LIMIT=240		# seconds until every client must hold a lock again
 STORM_TTL=15		# at every scale: it is the number of clients that is scaled
 
 proof_4() {
@@ -80,7 +80,7 @@ judge_storm() {
 		text="all $CLIENTS hold their locks again after $(seconds_between "$2" "$3") s"
 	else
 		text="only $(held second) of $CLIENTS hold a lock after $STORM_LIMIT s"
-		wrong 'it did not settle'
+		wrong 'not every client got its lock'
 	fi
 	text="$text; $(grep -c '"what":"renew","phase":"ok"' "$h" || true) renewals answered, $(shed /v1/renew) shed"
 	text="$text, $(total second failed) late; $(grep -c '"what":"fence"' "$h" || true) holders fenced"
@@ -90,6 +90,6 @@ judge_storm() {
 	[ "$(total second shed)" = 0 ] || wrong 'clients saw renewals shed'
 	check_history "$h"
 	result 4 'all clients killed and started again' \
-		'it settles: everybody holds a lock again; not one renewal is shed' \
+		'every client holds a lock again; not one renewal is shed' \
 		"$(seen "$text; $CHECKED")" "$(verdict)"
 }

@@ -42,7 +42,7 @@ draw_belief(const figure *f, int lane, const hold *h)
 	if (!h->lapsed || h->knows <= h->end)
 		return;
 	svg_bar(f, lane, h->end, h->knows, "#b5504c", "believes that it still holds the lock",
-			"the lease is over and another was granted; the holder cannot know");
+			"the lease is over and another holder was granted the lock; this one cannot know");
 }
 
 void
@@ -55,8 +55,8 @@ figure_pause(FILE *out, const story *s)
 		if (strcmp(s->spans[i].what, "stop") == 0)
 			f.zero = s->spans[i].start;
 	f.t0 = f.zero - 2 * SECOND;
-	fputs("<p class='caption'>0 s is the moment at which the holder is stopped; hatched, it does not run.</p>", out);
-	svg_begin(&f, "who held the lock, who was stopped, and which writes were accepted");
+	fputs("<p class='caption'>At 0 s the holder is stopped; while hatched, it does not run.</p>", out);
+	svg_begin(&f, "which client held the lock, which was stopped, and which writes were accepted");
 	for (int i = 0; i < s->nspans; i++)
 		if (strcmp(s->spans[i].what, "stop") == 0)
 			svg_stopped(&f, svg_lane(&f, s->spans[i].who), s->spans[i].start, s->spans[i].end);
@@ -102,7 +102,7 @@ draw_cuts(const figure *f, const story *s)
 	for (int i = 0; i < s->nspans; i++)
 		if (strcmp(s->spans[i].what, "cut") == 0)
 			svg_band(f, s->spans[i].start, s->spans[i].end, "cut", "leader cut off",
-					 "the leader of the quorum cannot be reached by anybody");
+					 "no process can reach the leader of the quorum");
 }
 
 /* The whole run, then each cut from close by. */
@@ -115,7 +115,7 @@ figure_partition(FILE *out, const story *s)
 
 	lanes_by_lock(&f, s);
 	fputs("<p class='caption'>The whole run: each lane is a lock, each bar a holder, coloured by client.</p>", out);
-	svg_begin(&f, "who held which lock, and when the leader was cut off");
+	svg_begin(&f, "which client held which lock, and when the leader was cut off");
 	draw_cuts(&f, s);
 	draw_locks(&f, s, names, &n);
 	svg_end(&f);

@@ -37,28 +37,28 @@ static const struct
 	{"", ""},
 	{"Proof 1: a holder is stopped past its lease and then writes",
 		"A process takes the lock, reads, checks that it still holds the lock, and is stopped (SIGSTOP) just "
-		"before it writes, for twice as long as its lease lasts. Nothing can tell it that the lease ran out: "
-		"it does not run. Meanwhile another process is granted the lock, shows its higher token to PostgreSQL "
-		"and writes. Then the first one goes on, and writes as if nothing had happened. That write must be "
-		"refused (red cross). It is tried outside a transaction, inside one that has only read, inside one "
-		"that already holds the resource in PostgreSQL (the fence must end that one, or the successor would "
-		"wait for a sleeper), and with <code>etcdctl lock</code> as a client that knows nothing of lockfence. "
-		"A control repeats the first case on a table without a fence: there the stale write goes through, which "
+		"before it writes, for twice as long as its lease lasts. It cannot learn that the lease ran out, "
+		"because it does not run. Meanwhile another process is granted the lock, presents its higher token to "
+		"PostgreSQL and writes. Then the first one continues, and writes as if nothing had happened. That write "
+		"must be refused (red cross). It is tried outside a transaction, in one that has only read, in one that "
+		"already holds the resource in PostgreSQL (the fence must end that one, or the successor would wait for "
+		"a stopped process), and with <code>etcdctl lock</code>, a client that knows nothing of lockfence. "
+		"A control repeats the first case on a table without a fence: there the stale write is accepted, which "
 		"shows that the trial can fail and that the checker notices."},
 	{"Proof 2: the leader of the quorum is cut off while locks are granted",
-		"Three etcd members, each in its own network namespace. Eight clients take four locks in turn and write "
-		"to PostgreSQL. Again and again the leader's answers are dropped and then its link goes down, so that "
-		"some requests are done and nobody is told. No lock may ever have two holders, no write of a "
-		"superseded holder may be accepted, and grants must go on within three seconds."},
+		"Three etcd members run in a network namespace each. Eight clients take four locks in turn and write to "
+		"PostgreSQL. Again and again the leader's answers are dropped, and then its link goes down, so that some "
+		"requests are done but not answered. No lock may ever have two holders, no write of a superseded holder "
+		"may be accepted, and grants must resume within three seconds."},
 	{"Proof 3: the quorum is destroyed and an old snapshot restored",
-		"A restored etcd has forgotten every grant since the snapshot, would hand out the same revisions again, "
-		"and holds locks that were long released. The service must notice and serve nothing (yellow) until an "
+		"A restored etcd has forgotten every grant since the snapshot, would issue the same revisions again, and "
+		"holds locks that were released long ago. The service must notice it, and serve nothing (yellow) until an "
 		"operator advances the epoch; the first token after that must be above every token ever issued, and "
-		"what was granted before must be refused by PostgreSQL."},
+		"PostgreSQL must refuse writes under earlier tokens."},
 	{"Proof 4: every client is killed at once and started again",
 		"Each client has a certificate, a session and a lock of its own. After the kill, the dead clients' locks "
-		"stay held until their leases run out; all the new ones ask at the same time. It must settle, and the "
-		"service must turn away acquires rather than a single renewal, since a renewal turned away is a lock lost."},
+		"stay held until their leases run out, and all new clients ask at the same time. Each must get its lock, "
+		"and the service must turn away acquires but not one renewal, since a lost renewal is a lost lock."},
 };
 
 void
@@ -69,18 +69,18 @@ page_begin(FILE *out, int held, int failed, int not_run)
 			"<style>%s</style></head><body><h1>Does PostgreSQL refuse a lock holder that was superseded?</h1>"
 			"<p class='sum %s'>", style, failed ? "bad" : "good");
 	if (failed)
-		fprintf(out, "%d of %d claims FAIL.", failed, held + failed);
+		fprintf(out, "%d of %d cases FAIL.", failed, held + failed);
 	else if (held == 1)
-		fputs("The one claim that was tried holds.", out);
+		fputs("The one case that was tried holds.", out);
 	else
-		fprintf(out, "All %d claims that were tried hold.", held);
+		fprintf(out, "All %d cases that were tried hold.", held);
 	if (not_run)
 		fprintf(out, " %d could not be tried.", not_run);
 	fputs("</p><p>A lock service gives each holder a <em>token</em> that only goes up. A holder that is paused "
-		  "past its lease does not know that another has the lock, and writes all the same. lockfence makes "
-		  "PostgreSQL keep the highest token it has seen (the <em>mark</em>) and refuse a write below it. This "
+		  "past its lease does not know that another holder has the lock, and writes nevertheless. With lockfence "
+		  "PostgreSQL keeps the highest accepted token (the <em>mark</em>) and refuses a write below it. This "
 		  "report shows that with real processes, a real etcd quorum and a real PostgreSQL. Every operation was "
-		  "recorded, and a checker decided whether the record is one of an exclusive lock and a fenced row.</p><dl>",
+		  "recorded, and a checker decided whether the record fits an exclusive lock and a fenced row.</p><dl>",
 		  out);
 }
 

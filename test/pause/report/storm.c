@@ -61,7 +61,7 @@ count_event(counts *c, const story *s, json_t *event)
 	}
 }
 
-/* From changes to totals; a kill leaves nobody. */
+/* From changes to totals; a kill leaves no holder. */
 static void
 add_up(counts *c, const story *s)
 {
@@ -133,7 +133,7 @@ figure_storm(FILE *out, json_t *events, const story *s)
 	draw_counts(&f, c.holding, &c, highest(c.holding, c.n), "holding", true);
 	draw_counts(&f, c.renewed, &c, highest(c.renewed, c.n), "renewed", false);
 	draw_scale(&f, highest(c.holding, c.n), "clients holding", "holdingname", 0);
-	draw_scale(&f, (int) (highest(c.renewed, c.n) * 1000000 / STEP), "renewals a second", "renewedname", 1);
+	draw_scale(&f, (int) (highest(c.renewed, c.n) * 1000000 / STEP), "renewals per second", "renewedname", 1);
 	for (int k = 0; k < s->nmoments; k++)
 		if (strcmp(s->moments[k].what, "kill") == 0)
 			svg_line(&f, s->moments[k].t, "event", "all killed and started again", 0);
