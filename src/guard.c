@@ -7,8 +7,8 @@
  * token is stored in the row.
  *
  * A row whose values name no resource could not be written through the fence, so
- * it is older than the fence.  No holder has a claim on it: it may be deleted, or
- * updated into a row that has a resource.
+ * it is older than the fence.  No lock protects it: it may be deleted, or updated
+ * into a row that has a resource.
  */
 #include "postgres.h"
 

@@ -1,6 +1,6 @@
 -- Posts :amount entries of a day to book eu, unless it was posted, under the lock whose token is :token.
 \if :fenced
-	-- on getting the lock: from here on every earlier holder is out
+	-- on getting the lock: from here on every stale holder is refused
 	SELECT lockfence.present('ledger:eu', :token);
 \endif
 SELECT count(*) = 0 AS due FROM entry WHERE book = 'eu' AND day = '2026-11-30' \gset

@@ -1,2 +1,2 @@
--- One job at a time writes the whole table: a constant. Decided once a statement, however many rows it writes.
+-- One job at a time writes the whole table: a constant, decided once per statement, however many rows it writes.
 SELECT lockfence.attach('report', 'jobs/nightly-report');

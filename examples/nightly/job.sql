@@ -1,6 +1,6 @@
 -- Makes the report anew, under the lock whose token is :token.
 \if :fenced
-	-- on getting the lock: from here on every earlier holder is out
+	-- on getting the lock: from here on every stale holder is refused
 	SELECT lockfence.present('jobs/nightly-report', :token);
 \endif
 CREATE TEMPORARY TABLE figures AS SELECT region, sum(amount) AS total FROM shop_order GROUP BY region;

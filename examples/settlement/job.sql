@@ -1,6 +1,6 @@
 -- Pays :amount more instalments of batch 9921, under the lock whose token is :token.
 \if :fenced
-	-- on getting the lock: from here on every earlier holder is out
+	-- on getting the lock: from here on every stale holder is refused
 	UPDATE batch SET fence = :token WHERE batch_id = 9921;
 \endif
 SELECT paid + :amount AS paid, CASE WHEN paid + :amount >= instalments THEN 'settled' ELSE 'paying' END AS state

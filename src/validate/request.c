@@ -229,7 +229,7 @@ keep_connection(Connection *conn)
 	lockfence_restore_signals(&saved);
 }
 
-/* Prepare the question; false if the resource cannot be asked about. */
+/* Prepare the question; false if the resource's name has no UTF-8 form. */
 bool
 lockfence_prepare(const Question *question, Report *report)
 {

@@ -98,7 +98,7 @@ lockfence_define_settings(void)
 							&lockfence_settings.breaker_failures, 5, 0, INT_MAX,
 							PGC_SIGHUP, GUC_SUPERUSER_ONLY, NULL, NULL, NULL);
 	DefineCustomEnumVariable("lockfence_validate.on_unavailable",
-							 "Decides about a token when the lock service cannot be asked.",
+							 "Decides about a token when the lock service does not answer.",
 							 "\"closed\" refuses the write; \"open\" lets the token pass.",
 							 &on_unavailable, false, postures,
 							 PGC_SIGHUP, GUC_SUPERUSER_ONLY, NULL, assign_posture, NULL);
@@ -112,7 +112,7 @@ lockfence_settings_generation(void)
 	return generation;
 }
 
-/* Report why the service cannot be asked; returns false, for the caller to return too. */
+/* Report why there is no answer; returns false, for the caller to return too. */
 bool
 lockfence_trouble(Report *report, Trouble trouble, const char *format,...)
 {

@@ -1,6 +1,6 @@
 /*
  * validate.h
- *		The types and prototypes that the rooms of lockfence_validate share.
+ *		The types and prototypes that the files of lockfence_validate share.
  */
 #ifndef LOCKFENCE_VALIDATE_H
 #define LOCKFENCE_VALIDATE_H
@@ -42,7 +42,7 @@ typedef struct Settings
 	int			connect_timeout;
 	int			breaker_failures;
 	int			breaker_reset;
-	bool		open;			/* a token that cannot be asked about passes */
+	bool		open;			/* without an answer a token passes */
 } Settings;
 
 extern Settings lockfence_settings;

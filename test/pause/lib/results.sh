@@ -42,8 +42,8 @@ event() {
 seconds_between() { awk -v a="$1" -v b="$2" 'BEGIN { if (a == "" || b == "") print "?"; else printf "%.2f", (b - a) / 1e6 }'; }
 milliseconds() { awk -v us="$1" 'BEGIN { if (us == "") print "?"; else printf "%.1f", us / 1e3 }'; }
 
-# check_history FILE: decided by the checker, which must also reject the history once it is broken in
-# each of the ways it gives room for.
+# check_history FILE: the checker judges it, and must also reject the history broken in each way that it
+# allows.
 check_history() {
 	local said status=0
 	said=$("$BUILD/pause-check" --mutants "$1") || status=$?

@@ -118,7 +118,7 @@ validator_tests() {
 		is 'and the next one is not' "$(validated "$name" $((token + 1)))" f
 		is 'nor is that of another lock' "$(validated "$name-" "$token")" f
 	done
-	is 'a name that the service does not take cannot be asked about' "$(validated $'a\r\nb: c' 5)" LF008
+	is 'a name that the service refuses gets no answer' "$(validated $'a\r\nb: c' 5)" LF008
 	call a /v1/acquire "{\"session\":\"$s\",\"resource\":\"kit:validated\",\"request\":\"kit:validated\"}"
 	token=$(field token)
 	is 'details are told' "$(sql "SELECT valid, epoch, expires_in BETWEEN '1 s' AND '60 s', latency > '0'
