@@ -78,6 +78,27 @@ UPDATE line SET note = 'streak', token = 50 WHERE id <> 17;
 UPDATE line SET note = 'cached', token = 50 WHERE id = 17;
 \echo :LAST_ERROR_SQLSTATE
 
+-- A row that moves between resources: its token counts for the one that it leaves, in either order of their names, ...
+BEGIN;
+SET LOCAL lockfence.bypass = on;
+UPDATE item SET token = 60 WHERE id = 3;
+COMMIT;
+UPDATE item SET grp = 'a', token = 50 WHERE id = 3;
+\echo :LAST_ERROR_SQLSTATE
+-- ... and not for the one that it comes to.
+BEGIN;
+SELECT lockfence.present('above:a', 60), lockfence.present('above:b', 50);
+UPDATE item SET grp = 'b' WHERE id = 2;
+ROLLBACK;
+BEGIN;
+SELECT lockfence.present('above:a', 50), lockfence.present('above:b', 60);
+UPDATE item SET grp = 'a' WHERE id = 3;
+ROLLBACK;
+BEGIN;
+SET LOCAL lockfence.bypass = on;
+UPDATE item SET token = 10 WHERE id = 3;
+COMMIT;
+
 -- The row's own token, and a higher one, pass and are the mark from then on.
 UPDATE item SET note = 'same', token = 60 WHERE id = 2;
 UPDATE key SET note = 'above', token = 61 WHERE id = 2;

@@ -186,6 +186,12 @@ SELECT lockfence.prune('0') > 0 AS folded;
 SELECT count(*) > 0 AS later_ones, count(*) FILTER (WHERE lockfence.token_epoch(token) = 0) AS current FROM lockfence.mark;
 SELECT lockfence.token_epoch(value) FROM lockfence.state WHERE name = 'floor';
 ROLLBACK;
+-- An epoch of 0 is one like any other, and not the lack of one.
+BEGIN;
+SELECT lockfence.set_epoch(0, 'the first') IS NULL AS none_before;
+SELECT lockfence.present('admin:first', lockfence.make_token(1, 1));
+\echo :LAST_ERROR_SQLSTATE
+ROLLBACK;
 -- A mark that its own transaction holds may be folded: the floor covers it.
 BEGIN;
 SELECT lockfence.present('admin:a', 21);
