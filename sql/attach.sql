@@ -238,6 +238,23 @@ $$;
 COMMENT ON FUNCTION lockfence._create_guards(regclass, boolean, text) IS
 'creates the guards of one table, which fire always';
 
+CREATE FUNCTION lockfence._warn_of_issuer(target regclass)
+RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	IF lockfence._is_issuer(target) AND EXISTS (
+		SELECT FROM pg_trigger t WHERE t.tgrelid = target AND lockfence._is_guard(t.tgfoid)) THEN
+		RAISE WARNING 'table "%" is fenced, and is a lock table that issues tokens', lockfence._visible(target::text)
+			USING DETAIL = 'The fence decides on each attempt to take the lock, also on one that then fails, and so puts holders out that are alive.',
+				HINT = 'Fence the tables that the lock protects, and take the fence off the lock table by lockfence.detach().';
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION lockfence._warn_of_issuer(regclass) IS
+'warns if a table is both fenced and a lock table that issues tokens';
+
 CREATE FUNCTION lockfence.attach(
 	target regclass,
 	resource text DEFAULT NULL,
@@ -312,6 +329,7 @@ BEGIN
 
 	PERFORM lockfence._create_guards(member, by_statement, arguments) FROM lockfence._family(target);
 	PERFORM lockfence._forget_fence(member), lockfence._record_fence(member) FROM lockfence._family(target);
+	PERFORM lockfence._warn_of_issuer(target);
 END
 $$;
 COMMENT ON FUNCTION lockfence.attach(regclass, text, name, text, text, text, text, regprocedure) IS

@@ -78,6 +78,26 @@ AS 'MODULE_PATHNAME', 'lockfence_is_guard';
 COMMENT ON FUNCTION lockfence._is_guard(oid) IS
 'whether triggers of the function are guards of a fenced table';
 
+-- Those are lockfence_lease's, which may not be there.
+CREATE FUNCTION lockfence._is_issuer(target regclass)
+RETURNS boolean
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	on_record boolean;
+BEGIN
+	IF to_regclass('lockfence.issuer') IS NULL THEN
+		RETURN false;
+	END IF;
+	EXECUTE 'SELECT EXISTS (SELECT FROM lockfence.issuer i WHERE i.target::oid = $1)' INTO on_record USING target;
+	RETURN on_record OR EXISTS (
+		SELECT FROM pg_trigger t WHERE t.tgrelid = target AND t.tgfoid = to_regprocedure('lockfence.issue_row()'));
+END
+$$;
+COMMENT ON FUNCTION lockfence._is_issuer(regclass) IS
+'whether a table is a lock table that issues tokens, or is on record as one';
+
 CREATE FUNCTION lockfence._argument_list(arguments bytea, number integer)
 RETURNS text[]
 LANGUAGE c IMMUTABLE STRICT

@@ -646,6 +646,21 @@ $$;
 COMMENT ON FUNCTION lockfence._verify_database() IS
 'findings of verify() about the extension and the database';
 
+-- Of lockfence_lease, which may not be there.
+CREATE FUNCTION lockfence._verify_lock_tables(target regclass)
+RETURNS SETOF lockfence._finding
+LANGUAGE plpgsql STABLE ROWS 1
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	IF to_regprocedure('lockfence._verify_issuers(regclass)') IS NOT NULL THEN
+		RETURN QUERY EXECUTE 'SELECT * FROM lockfence._verify_issuers($1)' USING target;
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION lockfence._verify_lock_tables(regclass) IS
+'findings of verify() about lock tables that issue tokens';
+
 -- Parents first, since the remedy of a parent can mend its partitions.  A finding is shown
 -- on one line, whatever it was made of; text that is not on one line is not a remedy.  Compiling
 -- queries that meet a few rows takes far longer than running them.
@@ -661,6 +676,8 @@ AS $$
 		SELECT t.* FROM lockfence._verify_tables(ARRAY(
 			SELECT lockfence._families(CASE WHEN verify.target IS NULL THEN ARRAY(SELECT lockfence._fenced_tables())
 				ELSE ARRAY[verify.target] END))) t
+		UNION ALL
+		SELECT l.* FROM lockfence._verify_lock_tables(verify.target) l
 		UNION ALL
 		SELECT d.* FROM lockfence._verify_database() d
 	) AS v

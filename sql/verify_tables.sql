@@ -58,6 +58,7 @@ AS $$
 		CROSS JOIN LATERAL lockfence._recorded(m.member) AS r (settings)
 	WHERE m.root IS NULL AND NOT EXISTS (
 		SELECT FROM pg_inherits i JOIN unnest(members) p ON p.member = i.inhparent WHERE i.inhrelid = m.member)
+		AND (r.settings IS NOT NULL OR a.attname IS NOT NULL OR NOT lockfence._is_issuer(m.member))
 $$;
 COMMENT ON FUNCTION lockfence._verify_unfenced(lockfence._member[]) IS
 'findings of verify(): tables without any guard';

@@ -40,6 +40,7 @@ typedef struct Fence
 								 * value, which settles its text; else 0 */
 	AttrNumber	last_attno;		/* the last column that the fence reads */
 	bool		pin_settings;	/* a value's text depends on session settings */
+	bool		unpadded;		/* char(n) without the blanks that fill it up */
 	int			max_length;		/* of a name of text and integers alone; else 0 */
 } Fence;
 

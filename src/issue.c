@@ -22,6 +22,7 @@
 #include "args.h"
 #include "check.h"
 #include "fence.h"
+#include "issue.h"
 #include "lockfence.h"
 #include "lockwait.h"
 #include "mark.h"
@@ -88,24 +89,30 @@ try_issue(const ResourceKey *resource, FenceCheck *check, bool *found)
 	return issued;
 }
 
-/* issue(resource): its next token, which this transaction has presented by that */
-Datum
-lockfence_issue(PG_FUNCTION_ARGS)
+/* The next token of the resource, which this transaction has presented by that. */
+FenceToken
+lockfence_issue_token(const char *resource)
 {
 	/* what equals the floor has been given */
-	FenceCheck	check = {.single_use = true};
+	FenceCheck	check = {.write = {.resource = resource},.single_use = true};
 	ResourceKey key;
 	bool		found;
 
-	check.write.resource = lockfence_require_resource(fcinfo, 0);
 	PreventCommandDuringRecovery("lockfence.issue()");
 	(void) lockfence_pass_gate(&check.write);
 
-	lockfence_set_resource_key(&key, check.write.resource);
+	lockfence_set_resource_key(&key, resource);
 	while (!try_issue(&key, &check, &found))
 		;
-	lockfence_reveal_name(check.write.resource);
+	lockfence_reveal_name(resource);
 	if (!found)
-		lockfence_tell_unknown(check.write.resource);
-	PG_RETURN_INT64(check.token);
+		lockfence_tell_unknown(resource);
+	return check.token;
+}
+
+/* issue(resource): its next token */
+Datum
+lockfence_issue(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT64(lockfence_issue_token(lockfence_require_resource(fcinfo, 0)));
 }

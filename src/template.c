@@ -268,6 +268,20 @@ format_integers(const Fence *fence, const Datum *values, int *length)
 	return name;
 }
 
+/* The text of a part; for a column, of its value. */
+static const char *
+format_part(const Fence *fence, const TemplatePart *part, Datum value)
+{
+	char	   *text;
+
+	if (part->literal != NULL)
+		return part->literal;
+	text = OutputFunctionCall((FmgrInfo *) &part->output, value);
+	if (fence->unpadded && part->type == BPCHAROID)
+		text[bpchartruelen(text, strlen(text))] = '\0';
+	return text;
+}
+
 /*
  * Fill in the template.  values[i] belongs to part i.  The caller checks the length
  * of the result.
@@ -284,12 +298,7 @@ format_resource(const Fence *fence, const Datum *values, int *length)
 
 	initStringInfo(&name);
 	for (int i = 0; i < fence->nparts; i++)
-	{
-		const TemplatePart *part = &fence->parts[i];
-
-		appendStringInfoString(&name, part->literal != NULL ? part->literal :
-							   OutputFunctionCall((FmgrInfo *) &part->output, values[i]));
-	}
+		appendStringInfoString(&name, format_part(fence, &fence->parts[i], values[i]));
 	if (fence->pin_settings)
 		AtEOXact_GUC(true, level);
 

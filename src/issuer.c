@@ -1,0 +1,243 @@
+/*
+ * issuer.c
+ *		The trigger on a lock table that issues a token for each grant.
+ *
+ * The lock table belongs to a library that knows nothing of tokens.  A grant is
+ * an INSERT, or an UPDATE that sets certain columns, to a row that meets the
+ * trigger's condition: issue_from() has put that into the trigger itself, so
+ * that it is decided before this function is called, with the rights of the
+ * session that writes.  The trigger is an AFTER ROW trigger.  A BEFORE one would
+ * fire for the attempt of an INSERT ... ON CONFLICT that then writes nothing,
+ * and so put the holder out that is alive.
+ *
+ * The token is issued in the grant's own transaction: either both come or
+ * neither does.  Where the resource is still held by the transaction of the
+ * holder before, that is waited for no longer than the trigger says.
+ *
+ * The function runs as the owner of the extension, since a session that may
+ * write to the lock table has no right to issue.  Nothing of the table's owner is
+ * run in it: the names are made of a row's values by the output functions of their
+ * types, which superusers alone define.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "catalog/pg_type.h"
+#include "commands/trigger.h"
+#include "executor/spi.h"
+#include "replication/logicalworker.h"
+#include "storage/proc.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/snapmgr.h"
+
+#include "args.h"
+#include "issue.h"
+#include "lockfence.h"
+#include "template.h"
+#include "visible.h"
+
+PG_FUNCTION_INFO_V1(lockfence_issue_row);
+
+/* What issue_from() has written into the trigger. */
+typedef struct Issuer
+{
+	const char *resource;		/* template */
+	const char *owner;			/* template */
+	int			wait;			/* milliseconds */
+} Issuer;
+
+/* The value of a trigger's argument `setting=value`; an error if there is none. */
+static const char *
+trigger_argument(const Trigger *trigger, const char *setting)
+{
+	size_t		length = strlen(setting);
+
+	for (int i = 0; i < trigger->tgnargs; i++)
+	{
+		const char *argument = trigger->tgargs[i];
+
+		if (strncmp(argument, setting, length) == 0 && argument[length] == '=')
+			return pstrdup(argument + length + 1);
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("trigger \"%s\" does not say which tokens it issues",
+					lockfence_visible(trigger->tgname)),
+			 errdetail("It has no argument \"%s\".", setting),
+			 errhint("Declare it again by lockfence.stop_issuing() and lockfence.issue_from().")));
+}
+
+/* Take in the trigger's arguments. */
+static Issuer
+read_issuer(const Trigger *trigger)
+{
+	Issuer		issuer = {
+		.resource = trigger_argument(trigger, "resource"),
+		.owner = trigger_argument(trigger, "owner"),
+		.wait = pg_strtoint32(trigger_argument(trigger, "wait"))
+	};
+
+	/* 0 would mean to wait for ever */
+	issuer.wait = Max(issuer.wait, 1);
+	return issuer;
+}
+
+/* Raise an error if the table lacks a column of the template. */
+static void
+require_columns(const Fence *template, Relation rel)
+{
+	for (int i = 0; i < template->nparts; i++)
+	{
+		const TemplatePart *part = &template->parts[i];
+
+		if (part->attno != 0 && get_attnum(RelationGetRelid(rel), part->literal) <= 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_COLUMN),
+					 errmsg("column \"%s\" that names what lock table \"%s\" grants does not exist",
+							lockfence_visible(part->literal),
+							lockfence_visible(RelationGetRelationName(rel))),
+					 errdetail("It was renamed or dropped after lockfence.issue_from(). The table grants no lock without issuing a token."),
+					 errhint("Declare it again by lockfence.stop_issuing() and lockfence.issue_from()."),
+					 errtable(rel)));
+	}
+}
+
+/* A template, ready to be filled in from the table's rows. */
+static Fence *
+parse_template(Relation rel, const char *text)
+{
+	Fence	   *template = palloc0(sizeof(Fence));
+
+	template->resource = pstrdup(text);
+	template->unpadded = true;
+	lockfence_split_template(template, text);
+	require_columns(template, rel);
+	lockfence_resolve_template(template, rel);
+	return template;
+}
+
+/* Is one of the template's columns null? */
+static bool
+has_null(const Fence *template, TupleTableSlot *row)
+{
+	for (int i = 0; i < template->nparts; i++)
+	{
+		if (template->parts[i].attno != 0 && slot_attisnull(row, template->parts[i].attno))
+			return true;
+	}
+	return false;
+}
+
+static void
+set_setting(const char *name, const char *value)
+{
+	(void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_SAVE, true, 0, false);
+}
+
+/*
+ * Let waits for locks end after that many milliseconds, or sooner if the session
+ * has said so, and the library hear nothing of names that no fence makes (yet).
+ * Returns the level of settings to return to.
+ */
+static int
+begin_settings(int wait)
+{
+	int			level = NewGUCNestLevel();
+	char		limit[12];
+
+	pg_ltoa(LockTimeout > 0 ? Min(LockTimeout, wait) : wait, limit);
+	set_setting("lock_timeout", limit);
+	set_setting("lockfence.unknown_resource", "ignore");
+	return level;
+}
+
+/* Issue the next token of the resource, and present it in this transaction. */
+static FenceToken
+issue_token(const char *resource, int wait)
+{
+	int			level = begin_settings(wait);
+	FenceToken	token = lockfence_issue_token(resource);
+
+	AtEOXact_GUC(true, level);
+	return token;
+}
+
+/*
+ * Put the grant on record.  By the latest snapshot: in a transaction with one
+ * snapshot for all, the row may be newer than that, and the statement fail with
+ * 40001 where the library's own did not.  No other transaction writes the row
+ * meanwhile, since this transaction has just changed the mark of the resource.
+ */
+static void
+record_grant(const char *resource, const char *owner, FenceToken token)
+{
+	static SPIPlanPtr plan = NULL;
+	Oid			types[] = {TEXTOID, TEXTOID, INT8OID};
+	Datum		values[] = {
+		CStringGetTextDatum(resource),
+		owner != NULL ? CStringGetTextDatum(owner) : (Datum) 0,
+		Int64GetDatum(token)
+	};
+	char		nulls[] = {' ', owner != NULL ? ' ' : 'n', ' '};
+
+	if (plan == NULL)
+	{
+		SPIPlanPtr	fresh = SPI_prepare(
+			"INSERT INTO lockfence.lease (resource, owner, token, granted_at) "
+			"VALUES ($1, $2, $3, pg_catalog.clock_timestamp()) "
+			"ON CONFLICT (resource) DO UPDATE SET owner = EXCLUDED.owner, token = EXCLUDED.token, "
+			"granted_at = EXCLUDED.granted_at, expires_at = NULL", lengthof(types), types);
+
+		if (fresh == NULL || SPI_keepplan(fresh) != 0)
+			elog(ERROR, "could not prepare the record of a grant");
+		plan = fresh;
+	}
+	if (SPI_execute_snapshot(plan, values, nulls, GetLatestSnapshot(), InvalidSnapshot,
+							 false, true, 0) != SPI_OK_INSERT)
+		elog(ERROR, "could not record a grant");
+}
+
+/* Issue a token for the row that has been granted; a row that names no resource is no lock. */
+static void
+issue_for_row(Relation rel, const Issuer *issuer, TupleTableSlot *row)
+{
+	const Fence *resource = parse_template(rel, issuer->resource);
+	const Fence *owner = parse_template(rel, issuer->owner);
+	const char *name;
+	FenceToken	token;
+
+	if (has_null(resource, row))
+		return;
+	name = lockfence_slot_resource(resource, rel, row);
+	token = issue_token(name, issuer->wait);
+	SPI_connect();
+	record_grant(name, lockfence_find_resource(owner, row), token);
+	SPI_finish();
+}
+
+/* AFTER INSERT OR UPDATE FOR EACH ROW */
+Datum
+lockfence_issue_row(PG_FUNCTION_ARGS)
+{
+	TriggerData *trigger = (TriggerData *) fcinfo->context;
+	Issuer		issuer;
+
+	lockfence_require_trigger(fcinfo);
+	if (!TRIGGER_FIRED_AFTER(trigger->tg_event) || !TRIGGER_FIRED_FOR_ROW(trigger->tg_event) ||
+		TRIGGER_FIRED_BY_DELETE(trigger->tg_event))
+		ereport(ERROR,
+				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+				 errmsg("a token is issued by a trigger AFTER INSERT OR UPDATE FOR EACH ROW"),
+				 errhint("Have lockfence.issue_from() create the trigger.")));
+
+	/* a subscriber takes what the publisher has issued */
+	if (IsLogicalWorker())
+		return PointerGetDatum(NULL);
+	issuer = read_issuer(trigger->tg_trigger);
+	issue_for_row(trigger->tg_relation, &issuer,
+				  TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ? trigger->tg_newslot : trigger->tg_trigslot);
+	return PointerGetDatum(NULL);
+}
