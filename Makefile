@@ -21,7 +21,7 @@ EXTRA_CLEAN = output_regress output_lease
 OBJS = $(patsubst $(HERE)%.c,%.o,$(sort $(wildcard $(HERE)src/*.c))) $(MORE_OBJS)
 
 # Sessions that share memory must agree on all that it means, which may change with any line of the sources.
-SOURCES := $(sort $(wildcard $(HERE)src/*.[ch]))
+SOURCES := $(sort $(wildcard $(HERE)src/*.[ch] $(HERE)src/*.def))
 LAYOUT := $(EXTVERSION) $(shell cat $(SOURCES) | cksum | cut -d ' ' -f 1)
 PG_CPPFLAGS = -DLOCKFENCE_LAYOUT='"$(LAYOUT)"'
 
@@ -62,7 +62,7 @@ lockfence--%.sql: $(HERE)sql/lockfence--%.in $(wildcard $(HERE)sql/*.sql)
 src/shmem.o src/shmem.bc: $(SOURCES)
 
 # An out-of-tree build has no src/ to put objects in.
-$(OBJS) $(OBJS:.o=.bc): $(wildcard $(HERE)src/*.h) | $(CURDIR)/src
+$(OBJS) $(OBJS:.o=.bc): $(wildcard $(HERE)src/*.h $(HERE)src/*.def) | $(CURDIR)/src
 $(CURDIR)/src:
 	mkdir -p $@
 

@@ -1,19 +1,5 @@
 -- ---------------------------------------------------------------- statistics
 
-CREATE FUNCTION lockfence._stats(
-	OUT database oid, OUT relid oid, OUT accepted bigint, OUT advanced bigint, OUT stale bigint,
-	OUT missing bigint, OUT invalid bigint, OUT unknown_epoch bigint, OUT conflicting bigint,
-	OUT unvalidated bigint, OUT unfenceable bigint, OUT unprotected bigint, OUT advisory bigint,
-	OUT advisory_stale bigint, OUT bypassed bigint, OUT preempted bigint,
-	OUT validator_calls bigint, OUT validator_failures bigint, OUT sealed bigint,
-	OUT unavailable bigint, OUT validator_open bigint,
-	OUT log_suppressed bigint, OUT last_used timestamp with time zone)
-RETURNS SETOF record
-LANGUAGE c VOLATILE ROWS 100
-AS 'MODULE_PATHNAME', 'lockfence_stats_rows_1_1';
-COMMENT ON FUNCTION lockfence._stats() IS
-'the counters of every table of every database that has any; no rows without shared memory';
-
 CREATE FUNCTION lockfence._refusals(
 	OUT number bigint, OUT at timestamp with time zone, OUT database oid, OUT relid oid,
 	OUT code text, OUT advisory boolean, OUT resource text, OUT token bigint, OUT mark bigint,
@@ -40,20 +26,6 @@ AS 'MODULE_PATHNAME', 'lockfence_stats_reset';
 COMMENT ON FUNCTION lockfence.stats_reset() IS
 'sets every counter of every database to 0 and deletes the last refusals';
 
-CREATE VIEW lockfence.stats AS
-SELECT c.oid::pg_catalog.regclass AS target,
-	s.accepted, s.advanced, s.stale, s.missing, s.invalid, s.unknown_epoch, s.sealed, s.conflicting,
-	s.unvalidated, s.unfenceable, s.unprotected, s.advisory, s.advisory_stale, s.bypassed, s.preempted,
-	s.validator_calls, s.validator_failures, s.unavailable, s.validator_open,
-	s.log_suppressed, s.last_used
-FROM lockfence._stats() s
-	JOIN pg_catalog.pg_database d ON d.oid OPERATOR(pg_catalog.=) s.database
-	LEFT JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) s.relid
-WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()
-	AND (s.relid OPERATOR(pg_catalog.=) 0 OR c.oid IS NOT NULL);
-COMMENT ON VIEW lockfence.stats IS
-'what the fences of this database have decided, by table; a null target counts present(). Survives a rollback, but not a restart';
-
 CREATE VIEW lockfence.refusals AS
 SELECT r.number, r.at, d.datname AS database,
 	CASE WHEN d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()
@@ -69,5 +41,4 @@ COMMENT ON VIEW lockfence.refusals IS
 
 REVOKE ALL ON FUNCTION lockfence._refusals(), lockfence.stats_reset() FROM PUBLIC;
 REVOKE ALL ON lockfence.refusals FROM PUBLIC;
-GRANT SELECT ON lockfence.stats TO PUBLIC;
 GRANT SELECT ON lockfence.refusals TO pg_monitor;

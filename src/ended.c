@@ -164,5 +164,5 @@ lockfence_explain_end(ErrorData *edata)
 			   psprintf("The transaction held %s by an outdated token. It gave way to process %d, which advances the mark to token %s.",
 						describe_resource(note.resource), note.pid, lockfence_token_text(note.token)));
 	if (edata->hint == NULL)
-		edata->hint = pstrdup("The lock was granted to another holder since. Stop the work done under this grant; acquire the lock again and present its new token.");
+		edata->hint = pstrdup("The lock has since been granted to another holder. Stop the work done under this grant; acquire the lock again and present its new token.");
 }

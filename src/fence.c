@@ -137,7 +137,7 @@ check_epoch(const FencedWrite *write, FenceToken token)
 	if (current >= 0 && lockfence_token_epoch(token) > current)
 		lockfence_refuse_unknown_epoch(write, token, current);
 	else if (token < minimum)
-		lockfence_refuse_stale(write, token, minimum, "floor of lockfence.reopen()");
+		lockfence_refuse_stale(write, token, minimum, "minimum of lockfence.reopen()");
 	else
 		lockfence_refuse_old_epoch(write, token, current);
 	return false;

@@ -14,6 +14,7 @@
 #include "events.h"
 #include "guarded.h"
 #include "refusals.h"
+#include "refuse.h"
 #include "reslock.h"
 #include "settings.h"
 #include "shmem.h"
@@ -44,6 +45,7 @@ _PG_init(void)
 	lockfence_guarded_init();
 	lockfence_stats_init();
 	lockfence_refusals_init();
+	lockfence_set_refusal_sink(lockfence_record_refusal);
 	lockfence_cache_init();
 	lockfence_shmem_init(segments, lengthof(segments));
 	MarkGUCPrefixReserved("lockfence");

@@ -5,6 +5,8 @@
 #ifndef LOCKFENCE_H
 #define LOCKFENCE_H
 
+#include "utils/elog.h"
+
 /* The schema that holds every object of the extension; fixed. */
 #define LOCKFENCE_SCHEMA "lockfence"
 
@@ -24,15 +26,12 @@ typedef int64 FenceToken;
 #define LOCKFENCE_MAX_REVISION ((INT64CONST(1) << LOCKFENCE_REVISION_BITS) - 1)
 #define LOCKFENCE_MAX_EPOCH 32767
 
-#define LOCKFENCE_ERRCODE(n) MAKE_SQLSTATE('L', 'F', '0', '0', n)
-#define ERRCODE_STALE_FENCE_TOKEN		LOCKFENCE_ERRCODE('1')
-#define ERRCODE_MISSING_FENCE_TOKEN		LOCKFENCE_ERRCODE('2')
-#define ERRCODE_INVALID_FENCE_TOKEN		LOCKFENCE_ERRCODE('3')
-#define ERRCODE_UNKNOWN_FENCE_EPOCH		LOCKFENCE_ERRCODE('4')
-#define ERRCODE_FENCE_SEALED			LOCKFENCE_ERRCODE('5')
-#define ERRCODE_CONFLICTING_FENCE_TOKENS LOCKFENCE_ERRCODE('6')
-#define ERRCODE_FENCE_TOKEN_REFUSED		LOCKFENCE_ERRCODE('7')
-#define ERRCODE_FENCE_VALIDATOR_UNAVAILABLE LOCKFENCE_ERRCODE('8')
-#define ERRCODE_UNFENCEABLE_OPERATION	LOCKFENCE_ERRCODE('9')
+/* ERRCODE_STALE_FENCE_TOKEN and its kin: class LF, which no client library retries. */
+enum
+{
+#define REFUSAL(name, tens, ones, condition, counter, column, when, remedy) \
+	ERRCODE_##name = MAKE_SQLSTATE('L', 'F', '0', tens, ones),
+#include "refusals.def"
+};
 
 #endif							/* LOCKFENCE_H */

@@ -221,7 +221,7 @@ lockfence_refusal_totals(void)
 
 	if (shared_ring() == NULL)
 		return totals;
-	totals.room = ring->size;
+	totals.capacity = ring->size;
 	totals.recorded = pg_atomic_read_u64(&ring->last) - pg_atomic_read_u64(&ring->forgotten);
 	totals.overwritten = pg_atomic_read_u64(&ring->overwritten);
 	return totals;
@@ -310,20 +310,42 @@ log_refusal(const FencedWrite *write, const Refusal *refusal, uint64 suppressed)
 			 rel ? errtable(rel) : 0));
 }
 
+/* What counts refusals of that SQLSTATE. */
+static LockfenceCounter
+counter_of(int sqlstate)
+{
+	switch (sqlstate)
+	{
+#define REFUSAL(name, tens, ones, condition, counter, column, when, remedy) \
+		case ERRCODE_##name: \
+			return LOCKFENCE_##counter;
+#include "refusals.def"
+	}
+	elog(ERROR, "no refusal has SQLSTATE %s", unpack_sql_state(sqlstate));
+}
+
+static void
+count_refusal(const FencedWrite *write, const Refusal *refusal)
+{
+	LockfenceCounter counter = counter_of(refusal->sqlstate);
+
+	if (!write->advisory)
+		lockfence_count(write->rel, counter);
+	else
+	{
+		lockfence_count(write->rel, LOCKFENCE_ADVISORY);
+		if (counter == LOCKFENCE_STALE)
+			lockfence_count(write->rel, LOCKFENCE_ADVISORY_STALE);
+	}
+}
+
 /* Count, keep and log a refusal, before it is raised. */
 void
 lockfence_record_refusal(const FencedWrite *write, const Refusal *refusal)
 {
 	uint64		suppressed;
 
-	if (write->advisory)
-	{
-		lockfence_count(write->rel, LOCKFENCE_ADVISORY);
-		if (refusal->counter == LOCKFENCE_STALE)
-			lockfence_count(write->rel, LOCKFENCE_ADVISORY_STALE);
-	}
-	else
-		lockfence_count(write->rel, refusal->counter);
+	count_refusal(write, refusal);
 	if (lockfence_tracks() && shared_ring() != NULL)
 		keep_refusal(write, refusal);
 

@@ -5,22 +5,12 @@
 #ifndef LOCKFENCE_REFUSALS_H
 #define LOCKFENCE_REFUSALS_H
 
-#include "check.h"
+#include "refuse.h"
 #include "shmem.h"
-#include "stats.h"
-
-typedef struct Refusal
-{
-	LockfenceCounter counter;	/* which refusal */
-	int			sqlstate;
-	const char *resource;
-	FenceToken	token;			/* presented; 0: none */
-	FenceToken	mark;			/* what it was compared with; 0: nothing */
-} Refusal;
 
 typedef struct RefusalTotals
 {
-	int64		room;			/* how many are kept */
+	int64		capacity;		/* how many are kept */
 	int64		recorded;
 	int64		overwritten;
 } RefusalTotals;

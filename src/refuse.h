@@ -1,12 +1,24 @@
 /*
  * refuse.h
- *		One function a refusal; each returns only on an advisory fence.
+ *		One function per refusal; each returns only on an advisory fence.
  */
 #ifndef LOCKFENCE_REFUSE_H
 #define LOCKFENCE_REFUSE_H
 
 #include "check.h"
 
+/* A refusal, as it is told to those who watch. */
+typedef struct Refusal
+{
+	int			sqlstate;
+	const char *resource;
+	FenceToken	token;			/* presented; 0: none */
+	FenceToken	mark;			/* what it was compared with; 0: nothing */
+} Refusal;
+
+typedef void (*RefusalSink) (const FencedWrite *write, const Refusal *refusal);
+
+extern void lockfence_set_refusal_sink(RefusalSink function);
 extern char *lockfence_row_name(Relation rel, TupleTableSlot *row);
 extern void lockfence_refuse_stale(const FencedWrite *write, FenceToken token,
 								   FenceToken mark, const char *mark_name);

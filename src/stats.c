@@ -16,20 +16,22 @@
 
 #include "access/htup_details.h"
 #include "access/xact.h"
+#include "catalog/pg_type.h"
 #include "common/hashfn.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
 #include "storage/lock.h"
 #include "storage/spin.h"
+#include "utils/builtins.h"
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
 #include "compat.h"
-#include "refusals.h"
 #include "rows.h"
 #include "shmem.h"
 #include "stats.h"
+#include "visible.h"
 
 /* Slots that one table may be found in. */
 #define SET_SIZE 8
@@ -67,10 +69,9 @@ typedef struct SharedStats
 	TableSlot	tables[FLEXIBLE_ARRAY_MEMBER];
 } SharedStats;
 
+PG_FUNCTION_INFO_V1(lockfence_counters);
 PG_FUNCTION_INFO_V1(lockfence_stats_rows);
 PG_FUNCTION_INFO_V1(lockfence_stats_rows_1_1);
-PG_FUNCTION_INFO_V1(lockfence_stats_info);
-PG_FUNCTION_INFO_V1(lockfence_stats_reset);
 
 /* settings */
 static bool track = true;
@@ -283,49 +284,107 @@ lockfence_log_window(Relation rel)
 	return &local[(rel ? RelationGetRelid(rel) : 0) % LOCAL_WINDOWS];
 }
 
-/* Return one row a table, of all databases, with the first of the counters. */
+/* What a column of the counters' rows is; from COUNTER_COLUMN on, a counter. */
+typedef enum StatsColumn
+{
+	DATABASE_COLUMN,
+	TABLE_COLUMN,
+	SUPPRESSED_COLUMN,
+	LAST_USED_COLUMN,
+	COUNTER_COLUMN
+} StatsColumn;
+
+static const struct
+{
+	const char *name;
+	Oid			type;
+}			known_columns[] = {
+	[DATABASE_COLUMN] = {"database", OIDOID},
+	[TABLE_COLUMN] = {"relid", OIDOID},
+	[SUPPRESSED_COLUMN] = {"log_suppressed", INT8OID},
+	[LAST_USED_COLUMN] = {"last_used", TIMESTAMPTZOID},
+#define COUNTER(counter, column) [COUNTER_COLUMN + LOCKFENCE_##counter] = {#column, INT8OID},
+#include "counters.def"
+};
+
+/* Which column it is that the caller asks for. */
+static int
+find_column(Form_pg_attribute attribute)
+{
+	for (int i = 0; i < lengthof(known_columns); i++)
+	{
+		if (strcmp(known_columns[i].name, NameStr(attribute->attname)) == 0 &&
+			known_columns[i].type == attribute->atttypid)
+			return i;
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_UNDEFINED_COLUMN),
+			 errmsg("there is no counter \"%s\" of type %s",
+					lockfence_visible(NameStr(attribute->attname)), format_type_be(attribute->atttypid))));
+}
+
 static Datum
-return_counters(FunctionCallInfo fcinfo, int ncounters)
+column_value(TableSlot *slot, uint64 key, int column)
+{
+	switch (column)
+	{
+		case DATABASE_COLUMN:
+			return ObjectIdGetDatum((Oid) (key >> 32));
+		case TABLE_COLUMN:
+			return ObjectIdGetDatum((Oid) key);
+		case SUPPRESSED_COLUMN:
+			return Int64GetDatum((int64) pg_atomic_read_u64(&slot->window.suppressed));
+		case LAST_USED_COLUMN:
+			return TimestampTzGetDatum((TimestampTz) pg_atomic_read_u64(&slot->last_used));
+		default:
+			return Int64GetDatum((int64) pg_atomic_read_u64(&slot->counters[column - COUNTER_COLUMN]));
+	}
+}
+
+/*
+ * _counters(): one row per table, of all databases, with the columns that the caller
+ * asks for by name.  So a counter more takes no other function.
+ */
+Datum
+lockfence_counters(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	int			columns[MaxTupleAttributeNumber];
+	Datum		values[MaxTupleAttributeNumber];
+	bool		isnull[MaxTupleAttributeNumber] = {false};
+	int			natts;
 
 	lockfence_begin_rows(fcinfo);
-	if (shared_stats() == NULL)
-		return (Datum) 0;
-	for (int i = 0; i < stats->nsets * SET_SIZE; i++)
+	natts = rsinfo->setDesc->natts;
+	for (int i = 0; i < natts; i++)
+		columns[i] = find_column(TupleDescAttr(rsinfo->setDesc, i));
+	for (int i = 0; shared_stats() != NULL && i < stats->nsets * SET_SIZE; i++)
 	{
 		TableSlot  *slot = &stats->tables[i];
 		uint64		key = pg_atomic_read_u64(&slot->key);
-		Datum		values[LOCKFENCE_NCOUNTERS + 4];
-		bool		isnull[LOCKFENCE_NCOUNTERS + 4] = {false};
-		int			n = 0;
 
 		CHECK_FOR_INTERRUPTS();
 		if (key == FREE_KEY || key == TAKEN_KEY)
 			continue;
-		values[n++] = ObjectIdGetDatum((Oid) (key >> 32));
-		values[n++] = ObjectIdGetDatum((Oid) key);
-		for (int j = 0; j < ncounters; j++)
-			values[n++] = Int64GetDatum((int64) pg_atomic_read_u64(&slot->counters[j]));
-		values[n++] = Int64GetDatum((int64) pg_atomic_read_u64(&slot->window.suppressed));
-		values[n++] = TimestampTzGetDatum((TimestampTz) pg_atomic_read_u64(&slot->last_used));
+		for (int j = 0; j < natts; j++)
+			values[j] = column_value(slot, key, columns[j]);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, isnull);
 	}
 	return (Datum) 0;
 }
 
-/* _stats() */
+/* _stats(), as 1.1 declared it, by columns of the same names */
 Datum
 lockfence_stats_rows_1_1(PG_FUNCTION_ARGS)
 {
-	return return_counters(fcinfo, LOCKFENCE_NCOUNTERS);
+	return lockfence_counters(fcinfo);
 }
 
-/* _stats(), as 1.0 declared it */
+/* ... and 1.0 */
 Datum
 lockfence_stats_rows(PG_FUNCTION_ARGS)
 {
-	return return_counters(fcinfo, LOCKFENCE_NCOUNTERS_1_0);
+	return lockfence_counters(fcinfo);
 }
 
 static int
@@ -338,45 +397,29 @@ count_used_slots(void)
 	return used;
 }
 
-/* stats_info(): what is kept at all, how much of it, and since when */
-Datum
-lockfence_stats_info(PG_FUNCTION_ARGS)
-{
-	TupleDesc	tupdesc;
-	Datum		values[8] = {0};
-	bool		isnull[8] = {false, true, true, true, true, true, true, true};
-	int			n = 0;
-
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
-	values[n++] = BoolGetDatum(shared_stats() != NULL);
-	if (stats != NULL)
-	{
-		RefusalTotals totals = lockfence_refusal_totals();
-
-		memset(isnull, false, sizeof(isnull));
-		values[n++] = Int64GetDatum((int64) stats->nsets * SET_SIZE);
-		values[n++] = Int64GetDatum(count_used_slots());
-		values[n++] = Int64GetDatum((int64) pg_atomic_read_u64(&stats->evicted));
-		values[n++] = Int64GetDatum(totals.room);
-		values[n++] = Int64GetDatum(totals.recorded);
-		values[n++] = Int64GetDatum(totals.overwritten);
-		values[n++] = TimestampTzGetDatum((TimestampTz) pg_atomic_read_u64(&stats->reset_at));
-	}
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
-													  values, isnull)));
-}
-
-/* stats_reset(): every counter and the ring, of all databases */
-Datum
-lockfence_stats_reset(PG_FUNCTION_ARGS)
+/* How much is kept, and since when. */
+StatsTotals
+lockfence_stats_totals(void)
 {
 	if (shared_stats() == NULL)
-		PG_RETURN_VOID();
+		return (StatsTotals) {.available = false};
+	return (StatsTotals) {
+		.available = true,
+		.capacity = (int64) stats->nsets * SET_SIZE,
+		.used = count_used_slots(),
+		.evicted = (int64) pg_atomic_read_u64(&stats->evicted),
+		.reset_at = (TimestampTz) pg_atomic_read_u64(&stats->reset_at)
+	};
+}
+
+/* Set every counter to 0, of all databases. */
+void
+lockfence_forget_stats(void)
+{
+	if (shared_stats() == NULL)
+		return;
 	for (int i = 0; i < stats->nsets * SET_SIZE; i++)
 		clear_slot(&stats->tables[i]);
-	lockfence_forget_refusals();
 	pg_atomic_write_u64(&stats->evicted, 0);
 	pg_atomic_write_u64(&stats->reset_at, (uint64) GetCurrentTimestamp());
-	PG_RETURN_VOID();
 }

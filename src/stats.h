@@ -1,10 +1,11 @@
 /*
  * stats.h
- *		Counters, in shared memory; in the order of the columns of _stats().
+ *		Counters, in shared memory.
  */
 #ifndef LOCKFENCE_STATS_H
 #define LOCKFENCE_STATS_H
 
+#include "datatype/timestamp.h"
 #include "port/atomics.h"
 #include "utils/rel.h"
 
@@ -12,26 +13,8 @@
 
 typedef enum LockfenceCounter
 {
-	LOCKFENCE_ACCEPTED,			/* writes let pass by their token */
-	LOCKFENCE_ADVANCED,			/* ... that raised a mark */
-	LOCKFENCE_STALE,			/* LF001 */
-	LOCKFENCE_MISSING,			/* LF002 */
-	LOCKFENCE_INVALID,			/* LF003 */
-	LOCKFENCE_UNKNOWN_EPOCH,	/* LF004 */
-	LOCKFENCE_CONFLICTING,		/* LF006 */
-	LOCKFENCE_UNVALIDATED,		/* LF007 */
-	LOCKFENCE_UNFENCEABLE,		/* LF009 */
-	LOCKFENCE_UNPROTECTED,		/* no token, and the fence allows it */
-	LOCKFENCE_ADVISORY,			/* refusals that were only reported */
-	LOCKFENCE_ADVISORY_STALE,	/* ... of stale tokens */
-	LOCKFENCE_BYPASSED,			/* under lockfence.bypass */
-	LOCKFENCE_PREEMPTED,		/* holders ended for an advance */
-	LOCKFENCE_VALIDATOR_CALLS,
-	LOCKFENCE_VALIDATOR_FAILURES,
-	LOCKFENCE_NCOUNTERS_1_0,	/* those of _stats() in 1.0 */
-	LOCKFENCE_SEALED = LOCKFENCE_NCOUNTERS_1_0, /* LF005 */
-	LOCKFENCE_UNAVAILABLE,		/* LF008 */
-	LOCKFENCE_VALIDATOR_OPEN,	/* a yes, for want of somebody to ask */
+#define COUNTER(counter, column) LOCKFENCE_##counter,
+#include "counters.def"
 	LOCKFENCE_NCOUNTERS
 } LockfenceCounter;
 
@@ -43,10 +26,22 @@ typedef struct LogWindow
 	pg_atomic_uint64 suppressed;	/* since the last line */
 } LogWindow;
 
+/* For how many tables there are counters, how many have some, and how many gave way. */
+typedef struct StatsTotals
+{
+	bool		available;		/* is anything kept? */
+	int64		capacity;
+	int64		used;
+	int64		evicted;
+	TimestampTz reset_at;
+} StatsTotals;
+
 extern void lockfence_stats_init(void);
 extern const SharedSegment lockfence_stats_segment;
 extern bool lockfence_tracks(void);
 extern void lockfence_count(Relation rel, LockfenceCounter counter);
+extern StatsTotals lockfence_stats_totals(void);
+extern void lockfence_forget_stats(void);
 extern LogWindow *lockfence_log_window(Relation rel);
 
 #endif							/* LOCKFENCE_STATS_H */

@@ -207,7 +207,7 @@ static Oid
 find_default(void)
 {
 	if (default_is_hidden)
-		refuse_default("The session came with a lockfence.validator that it may not set, in place of the server's.");
+		refuse_default("The session was started with a lockfence.validator that it may not set, instead of the server's.");
 	while (known_changes != changes)
 	{
 		uint64		before = changes;

@@ -224,6 +224,14 @@ SELECT count(*) = kept()::int FROM lockfence.refusals;
 SELECT lockfence.stats_reset();
 RESET ROLE;
 
+-- counters are given by their names, and as what they are
+SELECT sum(c.stale) IS NOT DISTINCT FROM (SELECT sum(v.stale) FROM lockfence.stats v)
+FROM lockfence._counters() AS c (stale bigint, database oid)
+WHERE c.database = (SELECT oid FROM pg_database WHERE datname = current_database());
+SELECT * FROM lockfence._counters() AS c (accepted bigint, colour bigint);
+SELECT * FROM lockfence._counters() AS c (accepted text);
+SELECT lockfence._counters();
+
 -- sizes are for the server's start
 SELECT refusal('SET lockfence.max_tables = 16'), refusal('SET lockfence.max_refusals = 16');
 
