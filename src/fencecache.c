@@ -6,9 +6,9 @@
  * settings live, so that they survive pg_dump and cannot disagree with a
  * second copy.  Columns are named, and resolved per relation, since partitions
  * number theirs differently.  What cannot be resolved is an error: a fence that
- * does not know its resource lets no write pass.
+ * does not know its resource rejects all writes.
  *
- * Parsed fences are cached a backend, by trigger.  An invalidation is only
+ * Parsed fences are cached per backend, by trigger.  An invalidation is only
  * counted; a stale fence is parsed again at its next use.  Before the next one
  * is parsed, all that are stale are dropped, since the trigger of a fence may be
  * gone for good.  They are handed to the transaction's memory, as a guard

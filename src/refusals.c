@@ -1,11 +1,11 @@
 /*
  * refusals.c
- *		A refusal as it is told to those who watch: the ring of the last ones, in
- *		shared memory, and the server's log.
+ *		A refusal as administrators see it: in the ring of the last ones, in shared
+ *		memory, and in the server's log.
  *
- * A place in the ring is written under a spinlock of its own.
+ * A slot of the ring is written under a spinlock of its own.
  *
- * The log has one line a refusal, in a fixed form, up to a number a minute and
+ * The log has one line per refusal, in a fixed form, up to a number per minute and
  * table.  Beyond it, the error that goes to the client is kept out of the log
  * as well, or a stale holder that tries again and again could fill a disk; the
  * next line tells how many were held back.  The report of an advisory fence
@@ -143,7 +143,7 @@ check_max_refusals(int *newval, void **extra, GucSource source)
 	return lockfence_settle_size(newval, DEFAULT_MAX_REFUSALS);
 }
 
-/* Called once a backend, or by the postmaster. */
+/* Called once per backend, or by the postmaster. */
 void
 lockfence_refusals_init(void)
 {
@@ -188,7 +188,7 @@ keep_refusal(const FencedWrite *write, const Refusal *refusal)
 
 	SpinLockAcquire(&slot->mutex);
 	overwrites = slot->number != 0;
-	/* of two that race for the place, the older one is lost */
+	/* of two that race for the slot, the older one is lost */
 	if (slot->number < number)
 	{
 		slot->number = number;
@@ -213,7 +213,7 @@ keep_refusal(const FencedWrite *write, const Refusal *refusal)
 		pg_atomic_fetch_add_u64(&ring->overwritten, 1);
 }
 
-/* How many refusals there is room for, were recorded, and were overwritten. */
+/* How many refusals can be kept, were recorded, and were overwritten. */
 RefusalTotals
 lockfence_refusal_totals(void)
 {
@@ -360,7 +360,7 @@ lockfence_record_refusal(const FencedWrite *write, const Refusal *refusal)
 
 /* A text of a database of another encoding, as far as it can be shown here. */
 static char *
-show_text(char *text, int encoding)
+convert_text(char *text, int encoding)
 {
 	if (encoding != GetDatabaseEncoding())
 	{
@@ -387,13 +387,13 @@ put_refusal(ReturnSetInfo *rsinfo, RefusalSlot *slot)
 	values[n++] = ObjectIdGetDatum(slot->table);
 	values[n++] = CStringGetTextDatum(unpack_sql_state(slot->sqlstate));
 	values[n++] = BoolGetDatum(slot->advisory);
-	values[n++] = CStringGetTextDatum(show_text(slot->resource, slot->encoding));
+	values[n++] = CStringGetTextDatum(convert_text(slot->resource, slot->encoding));
 	isnull[n] = slot->token == 0;
 	values[n++] = Int64GetDatum(slot->token);
 	isnull[n] = slot->mark == 0;
 	values[n++] = Int64GetDatum(slot->mark);
 	values[n++] = ObjectIdGetDatum(slot->role);
-	values[n++] = CStringGetTextDatum(show_text(slot->application_name, slot->encoding));
+	values[n++] = CStringGetTextDatum(convert_text(slot->application_name, slot->encoding));
 	isnull[n] = slot->client_addr[0] == '\0';
 	values[n++] = CStringGetTextDatum(slot->client_addr);
 	values[n++] = Int32GetDatum(slot->pid);

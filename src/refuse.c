@@ -104,7 +104,7 @@ tell_sink(const FencedWrite *write, int sqlstate, FenceToken token, FenceToken m
 
 /* The resource, as a message may carry it. */
 static const char *
-shown_name(const FencedWrite *write)
+name_in_message(const FencedWrite *write)
 {
 	return write->resource ? lockfence_readable_resource(write) :
 		lockfence_visible(resource_name(write));
@@ -161,7 +161,7 @@ refuse(const FencedWrite *write, Refused refused)
 
 	tell_sink(write, sqlstate, refused.token, refused.mark);
 	if (subject == NULL)
-		subject = shown_name(write);
+		subject = name_in_message(write);
 	ereport(refusal_level(write),
 			(errcode(sqlstate),
 			 errmsg(messages[refused.message].text, subject),
@@ -237,7 +237,7 @@ lockfence_refuse_invalid(const FencedWrite *write, bool isnull, FenceToken token
 		.subject = psprintf(INT64_FORMAT, token),
 		.detail = write->rel || write->resource ?
 			psprintf("It was presented for resource \"%s\"; a token is always greater than zero.",
-					 shown_name(write)) :
+					 name_in_message(write)) :
 			"A token is always greater than zero."
 	});
 }

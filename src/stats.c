@@ -79,7 +79,7 @@ static int	max_tables = DEFAULT_MAX_TABLES;
 
 static SharedStats *stats = NULL;
 
-/* Room for so many tables, in whole sets. */
+/* How many sets take so many tables. */
 static int
 wanted_sets(void)
 {
@@ -158,7 +158,7 @@ check_max_tables(int *newval, void **extra, GucSource source)
 	return lockfence_settle_size(newval, DEFAULT_MAX_TABLES);
 }
 
-/* Called once a backend, or by the postmaster. */
+/* Called once per backend, or by the postmaster. */
 void
 lockfence_stats_init(void)
 {
@@ -210,9 +210,9 @@ oldest_slot(TableSlot *set)
 	return oldest;
 }
 
-/* Give a table its slot, unless somebody else just did. */
+/* Give a table its slot, unless another session just did. */
 static TableSlot *
-claim_slot(TableSlot *set, uint64 key, uint64 now)
+assign_slot(TableSlot *set, uint64 key, uint64 now)
 {
 	TableSlot  *slot;
 
@@ -251,7 +251,7 @@ relation_slot(Relation rel)
 
 		known->slot = find_slot(set, key);
 		if (known->slot == NULL)
-			known->slot = claim_slot(set, key, now);
+			known->slot = assign_slot(set, key, now);
 		known->key = key;
 	}
 	pg_atomic_write_u64(&known->slot->last_used, now);

@@ -2,10 +2,10 @@
  * validator.c
  *		Asking a validator whether a token was granted.
  *
- * A fence names its validator, which its table's owner must be allowed to
- * execute.  lockfence.validator names the one for what no fence answers for:
- * present(resource, token), and fences that name none.  Both run as the role that
- * writes, which needs no privilege for it.
+ * A fence names its validator, which the table's owner must be allowed to execute.
+ * lockfence.validator names the default one, for present(resource, token) and for
+ * fences that name none.  Both run as the role that writes, which needs no privilege
+ * for it.
  *
  * A validator is asked about a token that would raise a mark, before any lock is
  * taken.  A row fence cannot do so: its mark is the row, which is locked when the
@@ -14,7 +14,7 @@
  * for a named resource, by present() or another fence.
  *
  * The default is named by a setting and looked up in pg_catalog alone, so that
- * nobody's search_path leads to another function.  What was found is kept until
+ * no session's search_path leads to another function.  What was found is kept until
  * the catalogs or the setting change, which is only counted.
  */
 #include "postgres.h"
@@ -73,13 +73,13 @@ assign_default(const char *value, void *extra)
 }
 
 /*
- * Called once a backend, or by the postmaster.
+ * Called once per backend, or by the postmaster.
  *
- * A client that connects with a value of its own puts it in the place of the
- * server's, as long as the library is not loaded and anybody may set what is but a
- * placeholder.  PostgreSQL throws such a value away when the setting is defined, and
- * then nothing is assigned but the empty preset; what the server would have asked is
- * not known any more.
+ * A client that connects with a value of its own replaces the server's: until the
+ * library is loaded the setting is a placeholder, which every role may set.
+ * PostgreSQL discards that value when the setting is defined, and then assigns
+ * nothing but the empty preset; which function the server has named is not known
+ * any more.
  */
 void
 lockfence_validator_init(void)
@@ -100,7 +100,7 @@ has_default(void)
 	return default_validator[0] != '\0' || default_is_hidden;
 }
 
-/* Is there somebody to ask before the token advances the mark? */
+/* Is there a validator to call before the token advances the mark? */
 bool
 lockfence_has_validator(const FenceCheck *check)
 {
@@ -154,7 +154,7 @@ look_up_default(void)
 	int			level = NewGUCNestLevel();
 	Datum		found;
 
-	/* as a superuser: its schema may be closed to whoever writes */
+	/* as a superuser: its schema may be closed to the role that writes */
 	GetUserIdAndSecContext(&user, &context);
 	SetUserIdAndSecContext(BOOTSTRAP_SUPERUSERID, context | SECURITY_LOCAL_USERID_CHANGE);
 	(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET,
@@ -291,8 +291,8 @@ try_validator(const FenceCheck *check, Oid *validator, bool *valid)
 }
 
 /*
- * Ask the validator; refuses the token on a no.  Returns false then, or where
- * nobody could be asked: on an advisory fence.
+ * Ask the validator; refuses the token on a no, or where the validator gets no
+ * answer.  Returns false then: on an advisory fence.
  */
 bool
 lockfence_ask_validator(const FenceCheck *check)
