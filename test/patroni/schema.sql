@@ -5,12 +5,12 @@ CREATE TABLE account (name text PRIMARY KEY, n bigint NOT NULL DEFAULT 0);
 INSERT INTO account SELECT :'stream' || '/' || i FROM generate_series(1, 3) i;
 SELECT lockfence.attach('account', '{name}', token_column => 'fence');
 
--- One row an accepted write.  Whoever counts the account up holds its row until commit, so n is the order in
--- which the writes were committed.
+-- One row per accepted write.  The transaction that increments the account holds its row until commit, so n is the
+-- order in which the writes were committed.
 CREATE TABLE accepted (name text, n bigint, token bigint NOT NULL, id text NOT NULL UNIQUE, PRIMARY KEY (name, n));
 
--- Each account's holders show their token in another way: mixed, they would deadlock now and then, as some lock
--- the mark first and others the row.
+-- The holders of each account present their token in another way: mixed, they would deadlock now and then, since
+-- some lock the mark first and others the row.
 CREATE FUNCTION write(name text, token bigint, id text) RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
 	place bigint;
