@@ -31,8 +31,8 @@ typedef struct FenceCheck
 	FenceToken	token;			/* the one that counts */
 	FenceToken	stored;			/* in the row, if that is of the resource */
 	bool		own_row;		/* this transaction has written that row */
-	bool		needs_none;		/* a row that is nobody's yet */
-	bool		sets_columns;	/* the write could show a token in a column */
+	bool		needs_none;		/* a row that no holder has yet */
+	bool		sets_columns;	/* the write could present a token in a column */
 	bool		single_use;		/* equal is stale too */
 	Oid			validator;		/* asked before an advance; InvalidOid: the
 								 * default one, if there is one */

@@ -26,7 +26,7 @@ lockfence_report_corruption(const MarkScan *scan)
 			 errmsg("the mark of resource \"%s\" is corrupted", lockfence_visible(scan->resource->name)),
 			 errdetail("The index of table \"%s.mark\" has an entry whose row is lost, or is not a mark. The fence cannot decide, and rejects all writes.",
 					   LOCKFENCE_SCHEMA),
-			 errhint("Stop the holders' writes, and see \"Lost and damaged marks\" in lockfence's documentation of operations before any repair."),
+			 errhint("Stop the holders' writes, and see \"Lost and corrupted marks\" in lockfence's documentation (Operations) before any repair."),
 			 errtable(scan->rel)));
 }
 

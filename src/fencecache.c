@@ -89,7 +89,7 @@ lockfence_fencecache_at_relcache(Oid relid)
 	}
 }
 
-/* The validator has to be the table owner's to call. */
+/* The table's owner must have the right to call the validator. */
 static void
 check_validator(const Fence *fence, Relation rel)
 {
@@ -134,7 +134,7 @@ copy_setting(const FenceSettings *settings, FenceSetting setting)
 	return value ? pstrdup(value) : NULL;
 }
 
-/* What a trigger's arguments declare; an error where they make no sense. */
+/* What a trigger's arguments declare; an error if they are not valid. */
 static void
 take_settings(Fence *fence, Relation rel, const Trigger *trigger)
 {
@@ -152,7 +152,7 @@ take_settings(Fence *fence, Relation rel, const Trigger *trigger)
 	fence->validator = find_validator(rel, settings.values[SETTING_VALIDATOR]);
 }
 
-/* The token column has to be there, and to hold tokens. */
+/* The token column must exist, and be able to hold tokens. */
 static void
 resolve_token_column(Fence *fence, Relation rel)
 {
@@ -326,9 +326,9 @@ lockfence_fence_check(const Fence *fence, Relation rel, const char *resource)
 #define EVERY_WRITE (TRIGGER_TYPE_BEFORE | TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE | TRIGGER_TYPE_DELETE)
 
 /*
- * What a trigger of a guard's function has to be, pg_trigger.tgtype; 0: it is no such
- * function.  A guard is known by its function, since every owner of a table may
- * name a trigger at will, and rename a guard.
+ * What a trigger of a guard's function must be, pg_trigger.tgtype; 0: it is not such
+ * a function.  A guard is known by its function, since every owner of a table can
+ * give a trigger any name, and rename a guard.
  */
 static int16
 guard_type(Oid function)
@@ -368,7 +368,7 @@ is_sure_guard(const Trigger *trigger)
 		trigger->tgtype == guard_type(trigger->tgfoid);
 }
 
-/* The fence of a relation, or NULL where no guard is sure to fire. */
+/* The fence of a relation, or NULL if no guard is sure to fire. */
 const Fence *
 lockfence_relation_fence(Relation rel)
 {

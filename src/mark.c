@@ -6,12 +6,12 @@
  * may be older than the newest mark.  The tuple's page stays pinned, so that
  * after taking the resource's lock the reader can ask cheaply whether the very
  * version that it read is still the mark (lockfence_mark_unchanged) instead of
- * reading twice.  Only who waits for holders lets go of the page.
+ * reading twice.  Only a transaction that waits for holders unpins the page.
  *
  * It is looked for where this backend saw it last (hint.c), then by the hash
  * index, then by the primary key.  The first two are guesses: a version counts
- * if it bears the resource's full name and nobody is changing it, and whatever
- * else they lead to, or nothing, is left to the primary key.  So that alone
+ * if it has the resource's full name and no transaction is changing it.  In all
+ * other cases the primary key decides.  So the primary key alone
  * tells that there is no mark, or that it is corrupted, and a hash index that is
  * missing or wrong costs time only.
  *
@@ -19,7 +19,7 @@
  * "no mark" counts only when read under the resource's exclusive lock, which
  * every writer of a mark holds while it writes.
  *
- * It also has to mean that the key has no entry for the resource: one that leads
+ * It must also mean that the key has no entry for the resource: one that leads
  * to no mark is corruption (corruption.c).
  *
  * Access is direct, as the extension: neither the caller's privileges nor
@@ -61,7 +61,7 @@
 #define MARK_ATTNO_RESOURCE		LOCKFENCE_MARK_RESOURCE
 #define MARK_NATTS				3
 
-/* Does a version bear the resource's name? */
+/* Does a version have the resource's name? */
 static bool
 version_is_of(const MarkScan *scan, HeapTuple tuple)
 {
@@ -94,7 +94,7 @@ tuple_is_own(HeapTuple tuple)
 	return TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data));
 }
 
-/* Note what one visible version says of the mark. */
+/* Record what one visible version says of the mark. */
 static void
 note_version(MarkScan *scan, HeapTuple tuple)
 {
@@ -118,8 +118,8 @@ note_version(MarkScan *scan, HeapTuple tuple)
 }
 
 /*
- * Is the version that was come upon by a guess the mark?  A name has one mark,
- * so one that bears it is, unless somebody is changing it: that one's version
+ * Is the version that a guess led to the mark?  A name has one mark, so a version
+ * with that name is the mark, unless a transaction is changing it: the new version
  * may be anywhere.
  */
 static bool
@@ -206,8 +206,8 @@ next_entry(MarkScan *scan, IndexScanDesc entries)
 
 /*
  * The index's lock is not kept, as the table's is, though that would be cheaper:
- * REINDEX locks the table against writers and then waits for those who have the
- * index, and a reader that went on to advance a mark would deadlock with it.
+ * REINDEX locks the table against writers and then waits for the transactions that
+ * use the index, and a reader that went on to advance a mark would deadlock with it.
  */
 static void
 end_entries(IndexScanDesc entries)
@@ -220,7 +220,7 @@ end_entries(IndexScanDesc entries)
 
 /*
  * The first or the next visible version to which an entry leads.  Unlike
- * index_fetch_heap() this takes no slot, and prunes no page: see make_room().
+ * index_fetch_heap() this takes no slot, and prunes no page: see make_space().
  */
 static bool
 next_version(MarkScan *scan, IndexScanDesc entries, HeapTuple tuple, bool first)
@@ -238,7 +238,7 @@ next_version(MarkScan *scan, IndexScanDesc entries, HeapTuple tuple, bool first)
 }
 
 /*
- * Read the mark by the hash index, which is quicker than the primary key and,
+ * Read the mark by the hash index, which is faster than the primary key and,
  * like a hint, no more than a guess; false if it leads to no mark for certain.
  */
 static bool
@@ -260,7 +260,7 @@ read_hashed(MarkScan *scan)
 }
 
 /*
- * Note the versions to which an entry of the primary key leads, up to one that
+ * Record the versions to which an entry of the primary key leads, up to one that
  * is the mark.  Where another transaction is changing it, they go on to the
  * version which that one wrote.
  */
@@ -323,8 +323,8 @@ lockfence_mark_look_again(MarkScan *scan)
 }
 
 /*
- * Let go of the page before a wait that may be long.  VACUUM may wait for whoever
- * has a page, which no deadlock check sees.
+ * Unpin the page before a wait that may be long.  VACUUM may wait for a backend
+ * that has a page pinned, which no deadlock check sees.
  */
 void
 lockfence_mark_unpin(MarkScan *scan)
@@ -334,7 +334,7 @@ lockfence_mark_unpin(MarkScan *scan)
 	scan->buffer = InvalidBuffer;
 }
 
-/* Read the mark where it was before lockfence_mark_unpin(); false if it is not that any more. */
+/* Read the mark where it was before lockfence_mark_unpin(); false if it is no longer there. */
 static bool
 read_again(MarkScan *scan)
 {
@@ -345,8 +345,8 @@ read_again(MarkScan *scan)
 }
 
 /*
- * Is the version that was read still the mark, with nobody changing it?
- * Under the resource's lock the answer stays true until the lock is let go.
+ * Is the version that was read still the mark, and no transaction is changing it?
+ * Under the resource's lock the answer stays true until the lock is released.
  */
 bool
 lockfence_mark_unchanged(MarkScan *scan)
@@ -363,7 +363,7 @@ lockfence_mark_unchanged(MarkScan *scan)
 		!TransactionIdIsValid(scan->dirty->xmax);
 }
 
-/* Lock the version that was read FOR SHARE; false if it is the mark no more. */
+/* Lock the version that was read FOR SHARE; false if it is no longer the mark. */
 bool
 lockfence_mark_lock_tuple(MarkScan *scan)
 {
@@ -422,7 +422,7 @@ lockfence_mark_lockers(MarkScan *scan)
 	return lockers;
 }
 
-/* The mark's new version; columns that somebody has added stay null. */
+/* The mark's new version; columns that were added to the table stay null. */
 static HeapTuple
 form_mark(MarkScan *scan, FenceToken token)
 {
@@ -439,17 +439,17 @@ form_mark(MarkScan *scan, FenceToken token)
 }
 
 /*
- * Before a mark is updated, see to it that its new version finds room beside
- * the old one: what has been updated is removed from the page where that has
- * become full, and not on every visit, since that writes a record each time.
- * It moves what is left, so that scan->version is not to be read any more.
+ * Before a mark is updated, make space for its new version beside the old one:
+ * old versions are removed from a page that has become full, and not on every
+ * visit, since that writes a WAL record each time.  It moves the remaining
+ * tuples, so scan->version must not be read afterwards.
  */
 static void
-make_room(MarkScan *scan, HeapTuple tuple)
+make_space(MarkScan *scan, HeapTuple tuple)
 {
-	Size		room = PageGetHeapFreeSpace(BufferGetPage(scan->buffer));
+	Size		space = PageGetHeapFreeSpace(BufferGetPage(scan->buffer));
 
-	if (room < Max(BLCKSZ / 10, tuple->t_len))
+	if (space < Max(BLCKSZ / 10, tuple->t_len))
 		lockfence_prune_page(scan->rel, scan->buffer);
 }
 
@@ -473,7 +473,7 @@ lockfence_mark_write(MarkScan *scan, FenceToken token)
 		CommandCounterIncrement();
 	if (scan->found)
 	{
-		make_room(scan, tuple);
+		make_space(scan, tuple);
 		CatalogTupleUpdateWithInfo(rel, &scan->version.t_self, tuple, indexes);
 	}
 	else
@@ -501,7 +501,7 @@ lockfence_mark_remove(MarkScan *scan)
 	table_close(rel, NoLock);
 }
 
-/* End the reading; the lock on the table stays to the end of the transaction. */
+/* End the reading; the lock on the table stays until the transaction ends. */
 void
 lockfence_mark_end(MarkScan *scan)
 {

@@ -64,7 +64,7 @@ lockfence_present_ambient(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* The name of a resource that a row gave, or what stands for it where the caller may not read that. */
+/* The name of a resource that a row gave, or what stands for it if the caller may not read the name. */
 static const char *
 readable_name(const char *resource, Oid relid)
 {

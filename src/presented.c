@@ -43,7 +43,7 @@ agree(const FencedWrite *write, FenceToken token, const char *source,
 }
 
 /*
- * The token of a write; 0: it presents none.  False where it was refused, on an
+ * The token of a write; 0: it presents none.  False if it was refused, on an
  * advisory fence.
  */
 bool
@@ -82,7 +82,7 @@ missing_hint(const Fence *fence, bool sets_columns)
 					present, lockfence_visible(fence->token_column));
 }
 
-/* A write without a token: refuse it, where the fence says so. */
+/* A write without a token: refuse it, if the fence says so. */
 void
 lockfence_settle_missing(const FenceCheck *check)
 {

@@ -2,22 +2,23 @@
  * record.c
  *		What was fenced, on record: lockfence.fenced, beside the marks.
  *
- * Marks are named by resource, and so tell nothing of the tables that they stand
+ * Marks belong to resources, and so tell nothing of the tables that they stand
  * for.  A table that comes from elsewhere (part of a dump, a partition that was
  * attached, a copy of the schema) brings its guards and not its marks, and its
- * guards would take "no mark" for "no holder yet".  So a fence decides only where
+ * guards would take "no mark" for "no holder yet".  So a fence decides only if
  * its table is on record: attach() puts it there, reconcile() does once the
  * marks are there again, a dump of the whole database brings the record along
  * with the marks, and nothing else does.  A row fence has its marks in its rows
- * and needs no record to decide; it has one for verify() to miss its guards by.
+ * and needs no record to decide; it has one so that verify() notices if its guards
+ * are gone.
  *
- * A partition is put on record by itself where it has no rows yet and its parent
+ * A partition is put on record automatically if it has no rows yet and its parent
  * is on record: there is nothing in it that a mark elsewhere could stand for.
- * So it is under a fence of one resource that no row tells of, whose mark is the
- * parent's.  Otherwise one with rows that is attached loses its record, and so
- * does one that is detached.  An event trigger sees to that; whoever may make a
- * partition needs no right for it, as the record is read and written directly, as
- * the marks are.
+ * The same is true under a fence of one resource that no row names, whose mark is
+ * the parent's.  Otherwise a partition that is attached with rows loses its record,
+ * and so does one that is detached.  An event trigger does that; the role that makes
+ * a partition needs no privilege for it, as the record is read and written directly,
+ * like the marks.
  *
  * Whether a table is on record is looked up when its fence is parsed, and kept
  * with it (trigarg.c).  Every writer of the record invalidates the relcache entry
@@ -96,7 +97,7 @@ find_record(void)
 	return record_relid;
 }
 
-/* Is that the table of records?  Whoever changes it may have changed any record. */
+/* Is that the table of records?  A change of it may be a change of any record. */
 bool
 lockfence_is_record(Oid relid)
 {
@@ -123,8 +124,8 @@ read_record(Relation record, Oid target)
 }
 
 /*
- * Is the table on record?  Where nothing can be, all are: the SQL of a version
- * without the record goes on as it did.
+ * Is the table on record?  If there is no table of records, all are: under the SQL
+ * of a version without it the library goes on as before.
  */
 static bool
 is_on_record(Oid target)
@@ -140,7 +141,7 @@ is_on_record(Oid target)
 	return found;
 }
 
-/* Does the fence need a record that its table has not? */
+/* Does the fence need a record that its table does not have? */
 bool
 lockfence_lacks_record(const Fence *fence, Relation rel)
 {
@@ -179,7 +180,7 @@ guard_arguments(Relation rel, const char *name)
 	return (Datum) 0;
 }
 
-/* The arguments of whatever decides on the table's writes; 0: nothing does. */
+/* The arguments of the guard that decides on the table's writes; 0: none does. */
 static Datum
 fence_arguments(Relation rel)
 {
@@ -190,8 +191,8 @@ fence_arguments(Relation rel)
 
 /*
  * Is the table fenced, and not on record?  Asked about parents of a table that is
- * written to, against the order in which DDL locks them: so a parent that is not
- * to be had at once counts as another.
+ * written to, against the order in which DDL locks them: so a parent that cannot be
+ * locked at once counts as another.
  */
 static bool
 is_unrecorded(Oid relid)
@@ -249,7 +250,7 @@ put_record(Relation rel, Datum arguments)
 	if (arguments == (Datum) 0 || is_on_record(RelationGetRelid(rel)))
 		return false;
 	PreventCommandIfReadOnly("a record of a fenced table");
-	/* against others who are at it; nothing but DDL and VACUUM waits for that */
+	/* against other sessions that do the same; only DDL and VACUUM wait for that */
 	LockRelationOid(RelationGetRelid(rel), ShareUpdateExclusiveLock);
 	record = table_open(record_relid, RowExclusiveLock);
 	lockfence_require_intact(record);
@@ -310,7 +311,7 @@ lockfence_record_fence(PG_FUNCTION_ARGS)
 	PG_RETURN_BOOL(is_new);
 }
 
-/* _forget_fence(target): whether it was on record, which it is no more */
+/* _forget_fence(target): whether it was on record, which it no longer is */
 Datum
 lockfence_forget_fence(PG_FUNCTION_ARGS)
 {
@@ -417,7 +418,7 @@ follow_into(Oid relid, bool made)
 	table_close(parent, NoLock);
 }
 
-/* A table, with its own partitions, is a partition no more. */
+/* A table, with its own partitions, is no longer a partition. */
 static void
 follow_out(Oid relid)
 {

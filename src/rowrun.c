@@ -3,7 +3,7 @@
  *		Runs of rows: what was accepted for one is accepted for the next alike.
  *
  * A statement over many rows of one resource asks the same question again and
- * again.  Where the resource follows from one value alone, passed by value,
+ * again.  If one value alone makes the resource's name, and is passed by value,
  * a row with the same value and the same token as the last accepted one needs
  * neither its name nor the memo, as long as nothing has changed in what the
  * transaction has presented and holds.
@@ -37,7 +37,7 @@ lockfence_run_goes_on(const Fence *fence, Datum value, FenceToken set,
 		run.version == lockfence_held_version();
 }
 
-/* Note a row whose token was accepted, and is held. */
+/* Remember a row whose token was accepted, and is held. */
 void
 lockfence_run_begin(const Fence *fence, Datum value, FenceToken set,
 					FenceToken accepted)

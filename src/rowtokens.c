@@ -1,7 +1,7 @@
 /*
  * rowtokens.c
- *		The tokens in a row that is written: what this very statement sets in the token
- *		column presents a token, what was there before does not.
+ *		The tokens in a row that is written: a value that this statement sets in the
+ *		token column is presented, a value that was there before is not.
  */
 #include "postgres.h"
 
@@ -30,7 +30,7 @@ read_last(HeapTuple tuple, AttrNumber attno, FenceToken *token)
 	return true;
 }
 
-/* The token in a row; 0 where there is none. */
+/* The token in a row; 0: there is none. */
 FenceToken
 lockfence_token_in(const RowGuard *guard, HeapTuple tuple)
 {
@@ -55,7 +55,7 @@ lockfence_old_token(const RowGuard *guard)
 
 /*
  * What this statement puts into the token column: of a row that moves to another
- * partition, what the UPDATE did.  0 and null where it is no such thing.
+ * partition, what the UPDATE put there.  0 and null if it put nothing there.
  */
 FenceToken
 lockfence_set_token(const RowGuard *guard, bool *isnull)
@@ -66,7 +66,7 @@ lockfence_set_token(const RowGuard *guard, bool *isnull)
 	return guard->move.set_token;
 }
 
-/* Does this statement set the token column, for the guard to take as proof? */
+/* Does this statement set the token column, so that its value counts as presented? */
 bool
 lockfence_column_is_set(const RowGuard *guard)
 {

@@ -28,21 +28,21 @@ lockfence_settings_init(void)
 {
 	DefineCustomBoolVariable("lockfence.bypass",
 							 "Lets writes to fenced tables pass without a token.",
-							 "For maintenance that rewrites rows. Logged once a transaction and table.",
+							 "For maintenance that rewrites rows. Logged once per transaction and table.",
 							 &lockfence_bypass, false, PGC_SUSET, 0,
 							 NULL, NULL, NULL);
 	DefineCustomBoolVariable("lockfence.preempt",
-							 "Ends transactions that hold a resource by an outdated token.",
+							 "Ends transactions that hold a resource by a stale token.",
 							 "An advance then cancels or terminates them instead of waiting for their end.",
 							 &lockfence_preempt, false, PGC_SUSET, 0,
 							 NULL, NULL, NULL);
 	DefineCustomIntVariable("lockfence.max_resource_locks",
 							"Sets how many resources a transaction holds in shared memory.",
-							"Past that number it locks the marks' tuples instead, which fills no lock table.",
+							"Beyond that number it locks the marks' tuples instead, which does not fill the lock table.",
 							&lockfence_max_resource_locks, 64, 0, INT_MAX,
 							PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomEnumVariable("lockfence.unknown_resource",
-							 "Sets what is told about a resource name that no fence can make.",
+							 "Sets the message about a resource name that no fence can make.",
 							 "When a token is first presented for it, or an administrator sets its mark.",
 							 &lockfence_unknown_resource, LOCKFENCE_UNKNOWN_NOTICE,
 							 unknown_resource_options, PGC_USERSET, 0, NULL, NULL, NULL);
