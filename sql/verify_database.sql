@@ -26,13 +26,13 @@ AS $$
 	SELECT c.oid, 'error', 'mark_unlogged',
 		format('%s is not logged: a crash empties it, and stale tokens pass.', c.oid::regclass),
 		format('ALTER TABLE %s SET LOGGED;', c.oid::regclass), NULL
-	FROM (VALUES ('mark'), ('state'), ('fenced')) AS n (name) CROSS JOIN LATERAL lockfence._own_class(n.name) c
+	FROM (VALUES ('mark'), ('state'), ('fenced'), ('lease')) AS n (name) CROSS JOIN LATERAL lockfence._own_class(n.name) c
 	WHERE c.relpersistence <> 'p'
 	UNION ALL
 	SELECT c.oid, 'warning', 'mark_row_security',
 		format('%s is under row-level security, which can hide rows from dumps and administration.', c.oid::regclass),
 		NULL, 'Disable row-level security, once no role relies on it: every role that may read the table then sees what it hides.'
-	FROM (VALUES ('mark'), ('state'), ('admin_log'), ('fenced')) AS n (name) CROSS JOIN LATERAL lockfence._own_class(n.name) c
+	FROM (VALUES ('mark'), ('state'), ('admin_log'), ('fenced'), ('lease')) AS n (name) CROSS JOIN LATERAL lockfence._own_class(n.name) c
 	WHERE c.relrowsecurity OR c.relforcerowsecurity
 	UNION ALL
 	SELECT c.oid, 'error', 'mark_columns',
@@ -322,9 +322,9 @@ AS $$
 			LEFT JOIN (VALUES
 				('present_is_public', 'any role can raise any mark, and so fence every holder out.',
 					'Grant it to the roles that hold locks, and revoke it from PUBLIC.', ARRAY[
-					'present', 'issue', 'guarded_update', 'guarded_delete', 'guard_row', 'guard_statement', 'guard_truncate']),
+					'present', 'issue', 'acquire', 'renew', 'release', 'token_of', 'present_as', 'guarded_update', 'guarded_delete', 'guard_row', 'guard_statement', 'guard_truncate']),
 				('admin_is_public', 'any role can move marks.', NULL, ARRAY[
-					'raise_mark', 'reset_mark', 'set_epoch', 'reset_floor', 'reopen', 'prune', 'reconcile']),
+					'raise_mark', 'reset_mark', 'set_epoch', 'reset_floor', 'reopen', 'prune', 'reconcile', 'prune_leases']),
 				('admin_is_public', 'it is for administrators.', NULL, ARRAY['drill', 'stats_reset'])
 			) AS c (code, problem, advice, names) ON p.proname = ANY (c.names)
 	)

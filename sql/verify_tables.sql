@@ -443,7 +443,7 @@ AS $$
 		SELECT c.oid::regclass, c.relowner
 		FROM pg_class c
 		WHERE c.oid IN (SELECT m.member FROM unnest(members) m WHERE m.root IS NOT NULL)
-			OR c.relnamespace = 'lockfence'::regnamespace AND c.relname IN ('mark', 'state', 'admin_log', 'fenced')
+			OR c.relnamespace = 'lockfence'::regnamespace AND c.relname IN ('mark', 'state', 'admin_log', 'fenced', 'lease')
 	) AS o (member, owner)
 	WHERE EXISTS (SELECT FROM lockfence._logins_as(o.owner))
 	UNION ALL

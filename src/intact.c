@@ -50,7 +50,7 @@ typedef struct OwnTable
 	const char *name;
 	AttrNumber	key;			/* the column of its primary key */
 	int			natts;
-	Oid			types[3];		/* of its columns; the base type of a domain;
+	Oid			types[5];		/* of its columns; the base type of a domain;
 								 * InvalidOid: a type of the extension */
 	const char *triggers[2];	/* the functions that they call */
 	const char *check;			/* its constraint, or NULL */
@@ -61,6 +61,8 @@ static const OwnTable own_tables[] = {
 	{"guard_mark", "guard_marks"}, NULL},
 	{"fenced", 1, 2, {InvalidOid, TEXTARRAYOID}, {"guard_record", "guard_record"}, NULL},
 	{"state", 1, 2, {TEXTOID, INT8OID}, {"merge_state", "state_changed"}, "state_is_valid"},
+	/* of lockfence_lease */
+	{"lease", 4, 5, {INT8OID, TIMESTAMPTZOID, TIMESTAMPTZOID, TEXTOID, TEXTOID}, {"", ""}, NULL},
 };
 
 /* What was found on a table. */

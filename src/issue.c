@@ -93,8 +93,10 @@ try_issue(const ResourceKey *resource, FenceCheck *check, bool *found)
 FenceToken
 lockfence_issue_token(const char *resource)
 {
-	/* what equals the floor has been given */
-	FenceCheck	check = {.write = {.resource = resource},.single_use = true};
+	/* what equals the floor has been given; and acquire() runs as its owner */
+	FenceCheck	check = {
+		.write = {.resource = resource},.single_use = true,.by_administrator = true
+	};
 	ResourceKey key;
 	bool		found;
 

@@ -216,6 +216,18 @@ lockfence_refuse_old_epoch(const FencedWrite *write, FenceToken token, int epoch
 	});
 }
 
+/* LF001: a lease that is not that of the token, or of the owner. */
+void
+lockfence_refuse_lapsed(const FencedWrite *write, FenceToken token, const char *owner)
+{
+	refuse(write, (Refused) {
+		.message = REFUSED_LAPSED,.token = token,
+		.detail = owner != NULL ?
+			psprintf("The lease is not held by \"%s\".", lockfence_visible(owner)) :
+			psprintf("The lease is not that of token %s.", lockfence_token_text(token))
+	});
+}
+
 /* LF002: the write presents no token. */
 void
 lockfence_refuse_missing(const FencedWrite *write, const char *hint)

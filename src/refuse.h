@@ -25,6 +25,8 @@ extern void lockfence_refuse_stale(const FencedWrite *write, FenceToken token,
 extern void lockfence_refuse_repeated(const FencedWrite *write, FenceToken token);
 extern void lockfence_refuse_old_epoch(const FencedWrite *write,
 									   FenceToken token, int epoch);
+extern void lockfence_refuse_lapsed(const FencedWrite *write, FenceToken token,
+									const char *owner);
 extern void lockfence_refuse_missing(const FencedWrite *write, const char *hint);
 extern void lockfence_refuse_invalid(const FencedWrite *write, bool isnull,
 									 FenceToken token);

@@ -14,6 +14,7 @@ bool		lockfence_bypass = false;
 bool		lockfence_preempt = false;
 int			lockfence_max_resource_locks = 64;
 int			lockfence_unknown_resource = LOCKFENCE_UNKNOWN_NOTICE;
+bool		lockfence_notify_leases = false;
 
 static const struct config_enum_entry unknown_resource_options[] = {
 	{"ignore", LOCKFENCE_UNKNOWN_IGNORE, false},
@@ -46,4 +47,9 @@ lockfence_settings_init(void)
 							 "When a token is first presented for it, or an administrator sets its mark.",
 							 &lockfence_unknown_resource, LOCKFENCE_UNKNOWN_NOTICE,
 							 unknown_resource_options, PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("lockfence.notify_leases",
+							 "Notifies on channel \"lockfence_lease\" of leases that end by a takeover or a release.",
+							 "The payload is the name of the resource.",
+							 &lockfence_notify_leases, false, PGC_USERSET, 0,
+							 NULL, NULL, NULL);
 }

@@ -21,7 +21,7 @@ COMMENT ON COLUMN lockfence.lease.owner IS 'who holds it, as the holder calls it
 SELECT pg_catalog.pg_extension_config_dump('lockfence.lease', '');
 
 REVOKE ALL ON lockfence.lease FROM PUBLIC;
--- Not to everybody, as the marks: who reads a token and presents it is no holder, and would not be found out.
+-- Not to PUBLIC, like the marks: a client that reads a token and presents it is no holder, and would not be found out.
 GRANT SELECT ON lockfence.lease TO pg_monitor;
 
 CREATE VIEW lockfence.leases AS
@@ -32,3 +32,301 @@ COMMENT ON VIEW lockfence.leases IS
 'the last grant of each resource that is granted here, and whether it is alive: neither released nor expired by the clock of the database';
 REVOKE ALL ON lockfence.leases FROM PUBLIC;
 GRANT SELECT ON lockfence.leases TO pg_monitor;
+
+-- These read and write a row as it was committed last, whatever snapshot the transaction has (lease.c).
+
+CREATE FUNCTION lockfence._lease(resource text, lock boolean)
+RETURNS lockfence.lease
+LANGUAGE c VOLATILE
+AS 'MODULE_PATHNAME', 'lockfence_lease';
+COMMENT ON FUNCTION lockfence._lease(text, boolean) IS
+'the row of a resource in lockfence.lease, or null; with lock, no other transaction changes it to the end of this one';
+
+CREATE FUNCTION lockfence._put_lease(
+	token lockfence.fence_token, granted_at timestamp with time zone, expires_at timestamp with time zone,
+	resource text, owner text)
+RETURNS void
+LANGUAGE c VOLATILE
+AS 'MODULE_PATHNAME', 'lockfence_put_lease';
+COMMENT ON FUNCTION lockfence._put_lease(lockfence.fence_token, timestamp with time zone, timestamp with time zone, text, text) IS
+'writes the row of a resource in lockfence.lease; for a transaction that has locked it, or has issued the token';
+
+CREATE FUNCTION lockfence._refuse_lease(resource text, token lockfence.fence_token, owner text)
+RETURNS void
+LANGUAGE c VOLATILE
+AS 'MODULE_PATHNAME', 'lockfence_refuse_lease';
+COMMENT ON FUNCTION lockfence._refuse_lease(text, lockfence.fence_token, text) IS
+'LF001, counted: the lease is not that of the token, or of the owner';
+
+CREATE FUNCTION lockfence._require_name(argument text, value text)
+RETURNS void
+LANGUAGE plpgsql IMMUTABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	IF value IS NULL OR octet_length(value) NOT BETWEEN 1 AND 1024 THEN
+		RAISE EXCEPTION '% must be 1 to 1024 bytes long', argument
+			USING ERRCODE = 'invalid_parameter_value',
+				DETAIL = CASE WHEN value IS NULL THEN 'It is null.' ELSE format('It is %s bytes long.', octet_length(value)) END,
+				HINT = CASE argument WHEN 'owner' THEN 'Name what holds the lease, by a name that no other holder has: a host alone is not enough.'
+					ELSE 'Name the resource as its fence does.' END;
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION lockfence._require_name(text, text) IS
+'an error unless the value can be the name of a resource or an owner';
+
+CREATE FUNCTION lockfence._require_ttl(ttl interval)
+RETURNS void
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	IF ttl IS NULL OR ttl < interval '100 milliseconds' OR ttl > interval '30 days' THEN
+		RAISE EXCEPTION 'ttl must be 100 milliseconds to 30 days'
+			USING ERRCODE = 'invalid_parameter_value',
+				DETAIL = CASE WHEN ttl IS NULL THEN 'It is null.' ELSE format('It is %s.', ttl) END,
+				HINT = 'Give the time after which others may take the lease over, say interval ''30 seconds'', and renew it in a third of that.';
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION lockfence._require_ttl(interval) IS
+'an error unless a lease can live that long';
+
+CREATE FUNCTION lockfence._require_wait(wait interval)
+RETURNS void
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	IF wait IS NULL OR wait < interval '0' OR wait > interval '1 day' THEN
+		RAISE EXCEPTION 'wait must be 0 to 1 day'
+			USING ERRCODE = 'invalid_parameter_value',
+				DETAIL = CASE WHEN wait IS NULL THEN 'It is null.' ELSE format('It is %s.', wait) END,
+				HINT = 'Give the time to wait, say interval ''5 seconds'', or 0 not to wait.';
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION lockfence._require_wait(interval) IS
+'an error unless a grant can be waited for that long';
+
+CREATE FUNCTION lockfence._is_alive(lease lockfence.lease)
+RETURNS boolean
+LANGUAGE sql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT coalesce(lease.owner IS NOT NULL AND (lease.expires_at IS NULL OR lease.expires_at > clock_timestamp()), false)
+$$;
+COMMENT ON FUNCTION lockfence._is_alive(lockfence.lease) IS
+'is there a lease that is neither released nor expired by now?';
+
+CREATE FUNCTION lockfence._notify_lease(resource text)
+RETURNS void
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	-- not the token: every role can listen
+	IF current_setting('lockfence.notify_leases')::boolean THEN
+		PERFORM pg_notify('lockfence_lease', resource);
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION lockfence._notify_lease(text) IS
+'tells those who listen, if lockfence.notify_leases is on, that a lease has ended by a takeover or a release';
+
+-- The mark is raised first.  From there no other transaction grants the resource, and the row is locked by renewals and
+-- releases alone: nothing here waits for a grant while it has what that grant waits for.
+CREATE FUNCTION lockfence._grant(resource text, owner text, ttl interval, wait interval, only_free boolean)
+RETURNS lockfence.lease
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	lock_timeout CONSTANT text := current_setting('lock_timeout');
+	granted lockfence.lease;
+	before lockfence.lease;
+BEGIN
+	PERFORM set_config('lock_timeout', greatest(ceil(extract(epoch FROM wait) * 1000), 1)::integer::text, true);
+	granted.token := lockfence.issue(resource);
+	before := lockfence._lease(resource, true);
+	PERFORM set_config('lock_timeout', lock_timeout, true);
+	IF only_free AND lockfence._is_alive(before) THEN
+		RAISE EXCEPTION 'resource "%" is leased', lockfence._visible(resource) USING ERRCODE = 'object_in_use';
+	END IF;
+
+	granted.granted_at := clock_timestamp();
+	granted.expires_at := granted.granted_at + ttl;
+	granted.resource := resource;
+	granted.owner := owner;
+	PERFORM lockfence._put_lease(granted.token, granted.granted_at, granted.expires_at, resource, owner);
+	IF before.owner IS NOT NULL THEN
+		PERFORM lockfence._notify_lease(resource);
+	END IF;
+	RETURN granted;
+END
+$$;
+COMMENT ON FUNCTION lockfence._grant(text, text, interval, interval, boolean) IS
+'issues a token and records whose it is, for how long (null: a lock table says so); 55P03 if that takes waiting for longer than wait, 55006 if it was to be free and is not';
+
+-- Between the attempts nothing is locked: an attempt that fails is rolled back.
+CREATE FUNCTION lockfence.acquire(
+	resource text, owner text, ttl interval, wait interval DEFAULT '0',
+	OUT token lockfence.fence_token, OUT expires_at timestamp with time zone)
+RETURNS SETOF record
+LANGUAGE plpgsql VOLATILE ROWS 1 SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	deadline timestamp with time zone;
+	-- what was slept: by a clock that is set back the deadline may be far
+	slept interval := '0';
+	nap interval;
+	granted lockfence.lease;
+BEGIN
+	PERFORM lockfence._require_name('resource', resource), lockfence._require_name('owner', owner),
+		lockfence._require_ttl(ttl), lockfence._require_wait(wait);
+	deadline := clock_timestamp() + wait;
+	LOOP
+		IF NOT lockfence._is_alive(lockfence._lease(resource, false)) THEN
+			BEGIN
+				granted := lockfence._grant(resource, owner, ttl, least(deadline - clock_timestamp(), wait - slept), true);
+				token := granted.token;
+				expires_at := granted.expires_at;
+				RETURN NEXT;
+				RETURN;
+			EXCEPTION
+				WHEN lock_not_available OR object_in_use OR deadlock_detected THEN
+					NULL;
+			END;
+		END IF;
+		nap := least(interval '20 milliseconds' + random() * interval '40 milliseconds',
+			deadline - clock_timestamp(), wait - slept);
+		EXIT WHEN nap <= interval '0';
+		PERFORM pg_sleep(extract(epoch FROM nap));
+		slept := slept + nap;
+	END LOOP;
+END
+$$;
+COMMENT ON FUNCTION lockfence.acquire(text, text, interval, interval) IS
+'leases a resource to an owner for a time: its token and when it expires, or no row while the lease of another is alive, for as long as wait. From the commit on the holder before is refused. 22023 for an empty or overlong name, or a ttl not in 100 ms to 30 days. Example: SELECT token FROM lockfence.acquire(''report:daily'', ''worker-7'', ''30 seconds'')';
+
+CREATE FUNCTION lockfence.renew(resource text, token lockfence.fence_token, ttl interval)
+RETURNS timestamp with time zone
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	held lockfence.lease;
+	until timestamp with time zone;
+BEGIN
+	PERFORM lockfence._require_name('resource', resource), lockfence._require_ttl(ttl);
+	-- The resource is not held: that would wait for the grant that waits for the row.  The advice does for what the row
+	-- does not tell, as a shut gate or a mark that an administrator has raised; writes are refused either way.
+	IF NOT lockfence.is_current(resource, token) THEN
+		PERFORM lockfence.present(resource, token);
+	END IF;
+	held := lockfence._lease(resource, true);
+	IF held.owner IS NULL OR held.token <> token THEN
+		PERFORM lockfence._refuse_lease(resource, token, NULL);
+	ELSIF held.expires_at IS NULL THEN
+		RAISE EXCEPTION 'resource "%" is granted by a lock table', lockfence._visible(resource)
+			USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Renew the lock there.';
+	END IF;
+	until := clock_timestamp() + ttl;
+	PERFORM lockfence._put_lease(token, held.granted_at, until, resource, held.owner);
+	RETURN until;
+END
+$$;
+COMMENT ON FUNCTION lockfence.renew(text, lockfence.fence_token, interval) IS
+'lets a lease live on for a time from now, also one that has expired while no other holder took it over; returns when it expires. LF001 if the token is not that of the lease any more. Example: SELECT lockfence.renew(''report:daily'', 17, ''30 seconds'')';
+
+CREATE FUNCTION lockfence.release(resource text, token lockfence.fence_token)
+RETURNS boolean
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	held lockfence.lease;
+BEGIN
+	PERFORM lockfence._require_name('resource', resource);
+	held := lockfence._lease(resource, true);
+	IF held.owner IS NULL OR held.expires_at IS NULL OR held.token IS DISTINCT FROM token THEN
+		RETURN false;
+	END IF;
+	PERFORM lockfence._put_lease(token, held.granted_at, least(held.expires_at, clock_timestamp()), resource, NULL),
+		lockfence._notify_lease(resource);
+	RETURN true;
+END
+$$;
+COMMENT ON FUNCTION lockfence.release(text, lockfence.fence_token) IS
+'ends a lease, so that another holder can acquire it from the commit on; false if the token is not that of the lease any more, and then nothing is done. Example: SELECT lockfence.release(''report:daily'', 17)';
+
+CREATE FUNCTION lockfence.token_of(resource text, owner text)
+RETURNS lockfence.fence_token
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	held lockfence.lease;
+BEGIN
+	PERFORM lockfence._require_name('resource', resource), lockfence._require_name('owner', owner);
+	held := lockfence._lease(resource, false);
+	IF held.owner IS DISTINCT FROM owner COLLATE "C" THEN
+		PERFORM lockfence._refuse_lease(resource, NULL, owner);
+	END IF;
+	RETURN held.token;
+END
+$$;
+COMMENT ON FUNCTION lockfence.token_of(text, text) IS
+'the token of the grant that an owner has of a resource, by a lease or a lock table; LF001 if it is not that owner''s any more. Example: SELECT lockfence.token_of(''report:daily'', ''worker-7'')';
+
+-- In one call, so that no client reads the token of the next holder and presents that.
+CREATE FUNCTION lockfence.present_as(resource text, owner text)
+RETURNS lockfence.fence_token
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	token CONSTANT lockfence.fence_token := lockfence.token_of(resource, owner);
+BEGIN
+	PERFORM lockfence.present(resource, token);
+	RETURN token;
+END
+$$;
+COMMENT ON FUNCTION lockfence.present_as(text, text) IS
+'presents the token of the grant that an owner has of a resource, as present(resource, token) does, and returns it; LF001 if it is not that owner''s any more. Example: SELECT lockfence.present_as(''report:daily'', ''worker-7'')';
+
+CREATE FUNCTION lockfence.prune_leases(older_than interval)
+RETURNS bigint
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	pruned bigint;
+BEGIN
+	IF older_than IS NULL OR older_than < interval '0' THEN
+		RAISE EXCEPTION 'older_than must not be null or negative'
+			USING ERRCODE = 'invalid_parameter_value', HINT = 'Give an age, say interval ''90 days''.';
+	END IF;
+	DELETE FROM lockfence.lease l WHERE l.expires_at < clock_timestamp() - older_than;
+	GET DIAGNOSTICS pruned = ROW_COUNT;
+	RETURN pruned;
+END
+$$;
+COMMENT ON FUNCTION lockfence.prune_leases(interval) IS
+'removes leases that were released or expired so long ago; returns how many. Marks stay, see prune(). Example: SELECT lockfence.prune_leases(''90 days'')';
+
+REVOKE ALL ON FUNCTION
+	lockfence._lease(text, boolean),
+	lockfence._put_lease(lockfence.fence_token, timestamp with time zone, timestamp with time zone, text, text),
+	lockfence._refuse_lease(text, lockfence.fence_token, text),
+	lockfence._notify_lease(text),
+	lockfence._grant(text, text, interval, interval, boolean),
+	lockfence.acquire(text, text, interval, interval),
+	lockfence.renew(text, lockfence.fence_token, interval),
+	lockfence.release(text, lockfence.fence_token),
+	lockfence.token_of(text, text),
+	lockfence.present_as(text, text),
+	lockfence.prune_leases(interval)
+FROM PUBLIC;

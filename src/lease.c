@@ -1,0 +1,167 @@
+/*
+ * lease.c
+ *		The only reader and writer of lockfence.lease, the table of
+ *		lockfence_lease.
+ *
+ * The functions that grant, renew and release are SQL (sql/lease/).  What SQL cannot
+ * do is done here: to read and write a row as it was committed last, whatever
+ * snapshot the transaction has.  By its own a REPEATABLE READ transaction would not
+ * find the lease that was acquired since it began, and fail with 40001 where the
+ * row has changed since; a SERIALIZABLE one would fail for what it has only asked.
+ *
+ * A row is written by a transaction that has locked it.  Only a grant puts a new row
+ * there, after it has raised the resource's mark, which one transaction can at a
+ * time; so two never put the same one.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "catalog/indexing.h"
+#include "executor/tuptable.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/snapmgr.h"
+
+#include "args.h"
+#include "check.h"
+#include "intact.h"
+#include "latest.h"
+#include "refuse.h"
+#include "relation.h"
+
+/* columns of lockfence.lease */
+#define LEASE_ATTNO_RESOURCE	4
+#define LEASE_NATTS				5
+
+PG_FUNCTION_INFO_V1(lockfence_lease);
+PG_FUNCTION_INFO_V1(lockfence_put_lease);
+PG_FUNCTION_INFO_V1(lockfence_refuse_lease);
+
+/* The row of the resource as it was committed last, or by this transaction; NULL: none. */
+static HeapTuple
+find_lease(Relation rel, const char *resource)
+{
+	LatestScan	scan;
+	ScanKeyData key;
+	HeapTuple	tuple;
+
+	lockfence_require_readable(rel);
+	ScanKeyInit(&key, LEASE_ATTNO_RESOURCE, BTEqualStrategyNumber, F_TEXTEQ,
+				CStringGetTextDatum(resource));
+	lockfence_latest_begin(&scan, rel, lockfence_relation_oid("lease_pkey"), 1, &key);
+	tuple = lockfence_latest_next(&scan);
+	if (HeapTupleIsValid(tuple))
+		tuple = heap_copytuple(tuple);
+	lockfence_latest_end(&scan);
+	return tuple;
+}
+
+/* Lock the version that was found; false if it is not the last one any more. */
+static bool
+lock_version(Relation rel, HeapTuple tuple)
+{
+	TupleTableSlot *slot = table_slot_create(rel, NULL);
+	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	ItemPointerData tid = tuple->t_self;
+	TM_FailureData failure;
+	TM_Result	result;
+
+	result = table_tuple_lock(rel, &tid, snapshot, slot, GetCurrentCommandId(true),
+							  LockTupleNoKeyExclusive, LockWaitBlock, 0, &failure);
+	UnregisterSnapshot(snapshot);
+	ExecDropSingleTupleTableSlot(slot);
+	return result == TM_Ok;
+}
+
+/* The same as find_lease(), and keep others from changing the row. */
+static HeapTuple
+lock_lease(Relation rel, const char *resource)
+{
+	HeapTuple	tuple;
+
+	PreventCommandIfReadOnly("a change of a lease");
+	/* a version of this very command could not be locked */
+	CommandCounterIncrement();
+	do
+	{
+		CHECK_FOR_INTERRUPTS();
+		tuple = find_lease(rel, resource);
+	} while (tuple != NULL && !lock_version(rel, tuple));
+	return tuple;
+}
+
+/* _lease(resource, lock): its row, or null; to be kept from changes to the end of the transaction, or not */
+Datum
+lockfence_lease(PG_FUNCTION_ARGS)
+{
+	char	   *resource = lockfence_require_resource(fcinfo, 0);
+	bool		lock = PG_GETARG_BOOL(1);
+	LOCKMODE	mode = lock ? RowExclusiveLock : AccessShareLock;
+	Relation	rel = lockfence_open_relation("lease", mode);
+	HeapTuple	tuple = lock ? lock_lease(rel, resource) : find_lease(rel, resource);
+	Datum		row = (Datum) 0;
+
+	if (tuple != NULL)
+		row = heap_copy_tuple_as_datum(tuple, RelationGetDescr(rel));
+	/* a reader leaves nothing behind, so that it can wait and read again */
+	table_close(rel, lock ? NoLock : mode);
+	if (tuple == NULL)
+		PG_RETURN_NULL();
+	PG_RETURN_DATUM(row);
+}
+
+/* The row of the arguments; columns that are not the extension's stay null. */
+static HeapTuple
+form_lease(Relation rel, FunctionCallInfo fcinfo)
+{
+	int			natts = RelationGetNumberOfAttributes(rel);
+	Datum	   *values = palloc0(natts * sizeof(Datum));
+	bool	   *isnull = palloc(natts * sizeof(bool));
+
+	for (int i = 0; i < natts; i++)
+	{
+		isnull[i] = i >= LEASE_NATTS || PG_ARGISNULL(i);
+		if (!isnull[i])
+			values[i] = PG_GETARG_DATUM(i);
+	}
+	return heap_form_tuple(RelationGetDescr(rel), values, isnull);
+}
+
+/* _put_lease(token, granted_at, expires_at, resource, owner): in place of the row that there is */
+Datum
+lockfence_put_lease(PG_FUNCTION_ARGS)
+{
+	char	   *resource = lockfence_require_resource(fcinfo, LEASE_ATTNO_RESOURCE - 1);
+	Relation	rel = lockfence_open_relation("lease", RowExclusiveLock);
+	HeapTuple	before = lock_lease(rel, resource);
+	HeapTuple	tuple = form_lease(rel, fcinfo);
+	CatalogIndexState indexes;
+
+	lockfence_require_intact(rel);
+	indexes = lockfence_open_indexes(rel);
+	if (before != NULL)
+		CatalogTupleUpdateWithInfo(rel, &before->t_self, tuple, indexes);
+	else
+		CatalogTupleInsertWithInfo(rel, tuple, indexes);
+	CatalogCloseIndexes(indexes);
+	CommandCounterIncrement();
+	table_close(rel, NoLock);
+	PG_RETURN_VOID();
+}
+
+/* _refuse_lease(resource, token, owner): LF001, of the token or the owner whose lease it is not */
+Datum
+lockfence_refuse_lease(PG_FUNCTION_ARGS)
+{
+	FencedWrite write = {.resource = lockfence_require_resource(fcinfo, 0)};
+
+	lockfence_refuse_lapsed(&write, PG_ARGISNULL(1) ? 0 : PG_GETARG_INT64(1),
+							PG_ARGISNULL(2) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(2)));
+	PG_RETURN_VOID();
+}
