@@ -37,6 +37,7 @@ typedef struct FenceCheck
 	Oid			validator;		/* asked before an advance; InvalidOid: the
 								 * default one, if there is one */
 	bool		by_administrator;	/* by a function that runs as its owner */
+	bool		no_wait;		/* fail where a transaction would have to be waited for */
 } FenceCheck;
 
 #endif							/* LOCKFENCE_CHECK_H */

@@ -35,6 +35,7 @@
 #include "xact.h"
 
 PG_FUNCTION_INFO_V1(lockfence_issue);
+PG_FUNCTION_INFO_V1(lockfence_issue_nowait);
 
 /* The highest token that the next one has to be above; 0: none. */
 static FenceToken
@@ -89,13 +90,19 @@ try_issue(const ResourceKey *resource, FenceCheck *check, bool *found)
 	return issued;
 }
 
-/* The next token of the resource, which this transaction has presented by that. */
+/*
+ * The next token of the resource, which this transaction has presented by that;
+ * with no_wait, 55P03 where another transaction would have to be waited for.
+ */
 FenceToken
-lockfence_issue_token(const char *resource)
+lockfence_issue_token(const char *resource, bool no_wait)
 {
 	/* what equals the floor has been given; and acquire() runs as its owner */
 	FenceCheck	check = {
-		.write = {.resource = resource},.single_use = true,.by_administrator = true
+		.write = {.resource = resource},
+		.single_use = true,
+		.by_administrator = true,
+		.no_wait = no_wait
 	};
 	ResourceKey key;
 	bool		found;
@@ -116,5 +123,12 @@ lockfence_issue_token(const char *resource)
 Datum
 lockfence_issue(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_INT64(lockfence_issue_token(lockfence_require_resource(fcinfo, 0)));
+	PG_RETURN_INT64(lockfence_issue_token(lockfence_require_resource(fcinfo, 0), false));
+}
+
+/* _issue_nowait(resource): the same, without waiting */
+Datum
+lockfence_issue_nowait(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT64(lockfence_issue_token(lockfence_require_resource(fcinfo, 0), true));
 }

@@ -7,6 +7,6 @@
 
 #include "lockfence.h"
 
-extern FenceToken lockfence_issue_token(const char *resource);
+extern FenceToken lockfence_issue_token(const char *resource, bool no_wait);
 
 #endif							/* LOCKFENCE_ISSUE_H */

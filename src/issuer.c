@@ -159,7 +159,7 @@ static FenceToken
 issue_token(const char *resource, int wait)
 {
 	int			level = begin_settings(wait);
-	FenceToken	token = lockfence_issue_token(resource);
+	FenceToken	token = lockfence_issue_token(resource, false);
 
 	AtEOXact_GUC(true, level);
 	return token;

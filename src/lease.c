@@ -39,7 +39,8 @@
 #define LEASE_ATTNO_RESOURCE	4
 #define LEASE_NATTS				5
 
-PG_FUNCTION_INFO_V1(lockfence_lease);
+PG_FUNCTION_INFO_V1(lockfence_find_lease);
+PG_FUNCTION_INFO_V1(lockfence_lock_lease);
 PG_FUNCTION_INFO_V1(lockfence_put_lease);
 PG_FUNCTION_INFO_V1(lockfence_refuse_lease);
 
@@ -64,7 +65,7 @@ find_lease(Relation rel, const char *resource)
 
 /* Lock the version that was found; false if it is not the last one any more. */
 static bool
-lock_version(Relation rel, HeapTuple tuple)
+lock_version(Relation rel, HeapTuple tuple, LockWaitPolicy policy)
 {
 	TupleTableSlot *slot = table_slot_create(rel, NULL);
 	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
@@ -73,7 +74,7 @@ lock_version(Relation rel, HeapTuple tuple)
 	TM_Result	result;
 
 	result = table_tuple_lock(rel, &tid, snapshot, slot, GetCurrentCommandId(true),
-							  LockTupleNoKeyExclusive, LockWaitBlock, 0, &failure);
+							  LockTupleNoKeyExclusive, policy, 0, &failure);
 	UnregisterSnapshot(snapshot);
 	ExecDropSingleTupleTableSlot(slot);
 	return result == TM_Ok;
@@ -81,7 +82,7 @@ lock_version(Relation rel, HeapTuple tuple)
 
 /* The same as find_lease(), and keep others from changing the row. */
 static HeapTuple
-lock_lease(Relation rel, const char *resource)
+lock_lease(Relation rel, const char *resource, LockWaitPolicy policy)
 {
 	HeapTuple	tuple;
 
@@ -92,28 +93,42 @@ lock_lease(Relation rel, const char *resource)
 	{
 		CHECK_FOR_INTERRUPTS();
 		tuple = find_lease(rel, resource);
-	} while (tuple != NULL && !lock_version(rel, tuple));
+	} while (tuple != NULL && !lock_version(rel, tuple, policy));
 	return tuple;
 }
 
-/* _lease(resource, lock): its row, or null; to be kept from changes to the end of the transaction, or not */
-Datum
-lockfence_lease(PG_FUNCTION_ARGS)
+/* The row as a value, or null. */
+static Datum
+return_lease(FunctionCallInfo fcinfo, Relation rel, HeapTuple tuple)
 {
-	char	   *resource = lockfence_require_resource(fcinfo, 0);
-	bool		lock = PG_GETARG_BOOL(1);
-	LOCKMODE	mode = lock ? RowExclusiveLock : AccessShareLock;
-	Relation	rel = lockfence_open_relation("lease", mode);
-	HeapTuple	tuple = lock ? lock_lease(rel, resource) : find_lease(rel, resource);
-	Datum		row = (Datum) 0;
-
-	if (tuple != NULL)
-		row = heap_copy_tuple_as_datum(tuple, RelationGetDescr(rel));
-	/* a reader leaves nothing behind, so that it can wait and read again */
-	table_close(rel, lock ? NoLock : mode);
 	if (tuple == NULL)
 		PG_RETURN_NULL();
-	PG_RETURN_DATUM(row);
+	PG_RETURN_DATUM(heap_copy_tuple_as_datum(tuple, RelationGetDescr(rel)));
+}
+
+/* _find_lease(resource): its row, or null; leaves nothing behind, so that the caller can wait and read again */
+Datum
+lockfence_find_lease(PG_FUNCTION_ARGS)
+{
+	char	   *resource = lockfence_require_resource(fcinfo, 0);
+	Relation	rel = lockfence_open_relation("lease", AccessShareLock);
+	Datum		row = return_lease(fcinfo, rel, find_lease(rel, resource));
+
+	table_close(rel, AccessShareLock);
+	return row;
+}
+
+/* _lock_lease(resource, no_wait): the same, which no other transaction changes to the end of this one */
+Datum
+lockfence_lock_lease(PG_FUNCTION_ARGS)
+{
+	char	   *resource = lockfence_require_resource(fcinfo, 0);
+	Relation	rel = lockfence_open_relation("lease", RowExclusiveLock);
+	Datum		row = return_lease(fcinfo, rel,
+								   lock_lease(rel, resource, PG_GETARG_BOOL(1) ? LockWaitError : LockWaitBlock));
+
+	table_close(rel, NoLock);
+	return row;
 }
 
 /* The row of the arguments; columns that are not the extension's stay null. */
@@ -139,7 +154,7 @@ lockfence_put_lease(PG_FUNCTION_ARGS)
 {
 	char	   *resource = lockfence_require_resource(fcinfo, LEASE_ATTNO_RESOURCE - 1);
 	Relation	rel = lockfence_open_relation("lease", RowExclusiveLock);
-	HeapTuple	before = lock_lease(rel, resource);
+	HeapTuple	before = lock_lease(rel, resource, LockWaitBlock);
 	HeapTuple	tuple = form_lease(rel, fcinfo);
 	CatalogIndexState indexes;
 

@@ -54,6 +54,7 @@ typedef struct WaitReport
 {
 	const char *resource;		/* as the caller may see it */
 	char	   *gid;			/* prepared transaction in the way, or NULL */
+	bool		no_wait;		/* fail instead */
 } WaitReport;
 
 /* Lock the resource to change its mark, if nobody has to be waited for. */
@@ -89,6 +90,16 @@ lockfence_unlock_exclusive(const ResourceKey *resource)
 
 	lockfence_unclaim();
 	(void) LockRelease(&tag, ADVANCE_MODE, false);
+}
+
+/* For the wait of a check; the caller looks for a prepared transaction. */
+static WaitReport
+wait_report(const FenceCheck *check)
+{
+	return (WaitReport) {
+		.resource = lockfence_readable_resource(&check->write),
+		.no_wait = check->no_wait
+	};
 }
 
 /* Say what was waited for, in the error that ends the wait. */
@@ -230,6 +241,15 @@ warn_of_prepared(const WaitReport *report)
 				 errhint("A prepared transaction cannot be preempted. Use COMMIT PREPARED or ROLLBACK PREPARED to end it.")));
 }
 
+/* Fail at once where the caller does not want to wait, as NOWAIT does. */
+static void
+refuse_wait(const WaitReport *report)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+			 errmsg("could not obtain lock on resource \"%s\"", report->resource)));
+}
+
 /*
  * Wait for the exclusive lock or, where there is no resource, for the end of a
  * transaction.  An error that ends the wait tells what was waited for.
@@ -248,6 +268,8 @@ wait_for(const ResourceKey *resource, TransactionId xid, WaitReport *report, boo
 	};
 	int			deadlock_timeout = DeadlockTimeout;
 
+	if (report->no_wait)
+		refuse_wait(report);
 	error_context_stack = &callback;
 	if (patient && DeadlockTimeout <= INT_MAX / DEADLOCK_PATIENCE)
 		DeadlockTimeout *= DEADLOCK_PATIENCE;
@@ -302,7 +324,7 @@ lockfence_claim_exclusive(const FenceCheck *check, MarkScan *scan)
 		return true;
 	if (scan->found && !lockfence_mark_unchanged(scan))
 		return false;
-	report.resource = lockfence_readable_resource(&check->write);
+	report = wait_report(check);
 	report.gid = prepared_holder(resource);
 	warn_of_prepared(&report);
 	lockfence_mark_unpin(scan);
@@ -319,9 +341,8 @@ xid_pid(TransactionId xid)
 
 /* Wait for the end of a transaction that holds the resource by its xid. */
 static void
-wait_for_xid(TransactionId xid, const char *resource, bool outdated)
+wait_for_xid(TransactionId xid, WaitReport report, bool outdated)
 {
-	WaitReport	report = {.resource = resource};
 
 	report.gid = prepared_transaction(SubTransGetTopmostTransaction(xid));
 	if (outdated)
@@ -333,7 +354,7 @@ wait_for_xid(TransactionId xid, const char *resource, bool outdated)
 void
 lockfence_wait_for_end(TransactionId xid, const ResourceKey *resource)
 {
-	wait_for_xid(xid, lockfence_visible(resource->name), false);
+	wait_for_xid(xid, (WaitReport) {.resource = lockfence_visible(resource->name)}, false);
 }
 
 /* Preempt an outdated holder, or end it where it would make a deadlock. */
@@ -368,7 +389,7 @@ lockfence_settle_lockers(List *lockers, const FenceCheck *check)
 		TransactionId xid = (TransactionId) lfirst_oid(cell);
 
 		settle_outdated(xid, check);
-		wait_for_xid(xid, lockfence_readable_resource(&check->write), true);
+		wait_for_xid(xid, wait_report(check), true);
 	}
 }
 
@@ -404,5 +425,5 @@ lockfence_wait_for_change(TransactionId xid, FenceToken pending,
 		settle_outdated(xid, check);
 	else if (pending > check->token)
 		give_way(xid, check);
-	wait_for_xid(xid, lockfence_readable_resource(&check->write), outdated);
+	wait_for_xid(xid, wait_report(check), outdated);
 }

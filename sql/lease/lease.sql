@@ -35,12 +35,26 @@ GRANT SELECT ON lockfence.leases TO pg_monitor;
 
 -- These read and write a row as it was committed last, whatever snapshot the transaction has (lease.c).
 
-CREATE FUNCTION lockfence._lease(resource text, lock boolean)
+CREATE FUNCTION lockfence._find_lease(resource text)
 RETURNS lockfence.lease
 LANGUAGE c VOLATILE
-AS 'MODULE_PATHNAME', 'lockfence_lease';
-COMMENT ON FUNCTION lockfence._lease(text, boolean) IS
-'the row of a resource in lockfence.lease, or null; with lock, no other transaction changes it to the end of this one';
+AS 'MODULE_PATHNAME', 'lockfence_find_lease';
+COMMENT ON FUNCTION lockfence._find_lease(text) IS
+'the row of a resource in lockfence.lease, or null';
+
+CREATE FUNCTION lockfence._lock_lease(resource text, no_wait boolean)
+RETURNS lockfence.lease
+LANGUAGE c VOLATILE
+AS 'MODULE_PATHNAME', 'lockfence_lock_lease';
+COMMENT ON FUNCTION lockfence._lock_lease(text, boolean) IS
+'the same, which no other transaction changes to the end of this one; with no_wait, 55P03 if one has done so';
+
+CREATE FUNCTION lockfence._issue_nowait(resource text)
+RETURNS lockfence.fence_token
+LANGUAGE c VOLATILE
+AS 'MODULE_PATHNAME', 'lockfence_issue_nowait';
+COMMENT ON FUNCTION lockfence._issue_nowait(text) IS
+'issue(), or 55P03 if that takes waiting for another transaction';
 
 CREATE FUNCTION lockfence._put_lease(
 	token lockfence.fence_token, granted_at timestamp with time zone, expires_at timestamp with time zone,
@@ -147,10 +161,15 @@ DECLARE
 	granted lockfence.lease;
 	before lockfence.lease;
 BEGIN
-	PERFORM set_config('lock_timeout', greatest(ceil(extract(epoch FROM wait) * 1000), 1)::integer::text, true);
-	granted.token := lockfence.issue(resource);
-	before := lockfence._lease(resource, true);
-	PERFORM set_config('lock_timeout', lock_timeout, true);
+	IF wait > interval '0' THEN
+		PERFORM set_config('lock_timeout', greatest(ceil(extract(epoch FROM wait) * 1000), 1)::integer::text, true);
+		granted.token := lockfence.issue(resource);
+		before := lockfence._lock_lease(resource, false);
+		PERFORM set_config('lock_timeout', lock_timeout, true);
+	ELSE
+		granted.token := lockfence._issue_nowait(resource);
+		before := lockfence._lock_lease(resource, true);
+	END IF;
 	IF only_free AND lockfence._is_alive(before) THEN
 		RAISE EXCEPTION 'resource "%" is leased', lockfence._visible(resource) USING ERRCODE = 'object_in_use';
 	END IF;
@@ -188,7 +207,7 @@ BEGIN
 		lockfence._require_ttl(ttl), lockfence._require_wait(wait);
 	deadline := clock_timestamp() + wait;
 	LOOP
-		IF NOT lockfence._is_alive(lockfence._lease(resource, false)) THEN
+		IF NOT lockfence._is_alive(lockfence._find_lease(resource)) THEN
 			BEGIN
 				granted := lockfence._grant(resource, owner, ttl, least(deadline - clock_timestamp(), wait - slept), true);
 				token := granted.token;
@@ -226,7 +245,7 @@ BEGIN
 	IF NOT lockfence.is_current(resource, token) THEN
 		PERFORM lockfence.present(resource, token);
 	END IF;
-	held := lockfence._lease(resource, true);
+	held := lockfence._lock_lease(resource, false);
 	IF held.owner IS NULL OR held.token <> token THEN
 		PERFORM lockfence._refuse_lease(resource, token, NULL);
 	ELSIF held.expires_at IS NULL THEN
@@ -250,7 +269,7 @@ DECLARE
 	held lockfence.lease;
 BEGIN
 	PERFORM lockfence._require_name('resource', resource);
-	held := lockfence._lease(resource, true);
+	held := lockfence._lock_lease(resource, false);
 	IF held.owner IS NULL OR held.expires_at IS NULL OR held.token IS DISTINCT FROM token THEN
 		RETURN false;
 	END IF;
@@ -271,7 +290,7 @@ DECLARE
 	held lockfence.lease;
 BEGIN
 	PERFORM lockfence._require_name('resource', resource), lockfence._require_name('owner', owner);
-	held := lockfence._lease(resource, false);
+	held := lockfence._find_lease(resource);
 	IF held.owner IS DISTINCT FROM owner COLLATE "C" THEN
 		PERFORM lockfence._refuse_lease(resource, NULL, owner);
 	END IF;
@@ -318,7 +337,9 @@ COMMENT ON FUNCTION lockfence.prune_leases(interval) IS
 'removes leases that were released or expired so long ago; returns how many. Marks stay, see prune(). Example: SELECT lockfence.prune_leases(''90 days'')';
 
 REVOKE ALL ON FUNCTION
-	lockfence._lease(text, boolean),
+	lockfence._find_lease(text),
+	lockfence._lock_lease(text, boolean),
+	lockfence._issue_nowait(text),
 	lockfence._put_lease(lockfence.fence_token, timestamp with time zone, timestamp with time zone, text, text),
 	lockfence._refuse_lease(text, lockfence.fence_token, text),
 	lockfence._notify_lease(text),

@@ -156,7 +156,7 @@ SELECT code, message FROM try($$SELECT lockfence.prune_leases('-1 s')$$);
 CREATE ROLE regress_lf_worker;
 SET ROLE regress_lf_worker;
 SELECT code, message FROM unnest(ARRAY['acquire(''r'', ''o'', ''1 s'')', 'renew(''r'', 1, ''1 s'')', 'release(''r'', 1)', 'token_of(''r'', ''o'')',
-	'present_as(''r'', ''o'')', 'prune_leases(''1 s'')', '_lease(''r'', false)', '_put_lease(1, now(), now(), ''r'', ''o'')', '_grant(''r'', ''o'', ''1 s'', ''0'', false)',
+	'present_as(''r'', ''o'')', 'prune_leases(''1 s'')', '_find_lease(''r'')', '_lock_lease(''r'', false)', '_issue_nowait(''r'')', '_put_lease(1, now(), now(), ''r'', ''o'')', '_grant(''r'', ''o'', ''1 s'', ''0'', false)',
 	'_notify_lease(''r'')', '_refuse_lease(''r'', 1, ''o'')']) f, try('SELECT lockfence.' || f);
 SELECT code FROM try('SELECT FROM lockfence.leases');
 SELECT code FROM try('SELECT FROM lockfence.lease');
