@@ -12,7 +12,7 @@ EXCEPTION WHEN OTHERS THEN
 END
 $$;
 -- Leases, without the times; as if each were that much older.
-CREATE VIEW leases AS SELECT resource, owner, token, alive FROM lockfence.leases ORDER BY resource;
+CREATE VIEW leases AS SELECT resource, owner, token, alive FROM lockfence.leases WHERE resource LIKE 'lease:%' ORDER BY resource;
 CREATE PROCEDURE grow_old(by interval) LANGUAGE sql AS $$
 UPDATE lockfence.lease SET granted_at = granted_at - by, expires_at = expires_at - by
 $$;
