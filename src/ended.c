@@ -3,8 +3,8 @@
  *		Why a transaction was ended: told in the error that ends it.
  *
  * A backend that is canceled or terminated for an advance learns nothing but
- * that: it is a signal.  So whoever sends it first leaves a note in the
- * victim's place in shared memory, and the victim's error says what is there.
+ * that: it is a signal.  So the backend that sends it first leaves a note in the
+ * victim's slot in shared memory, and the victim's error says what is there.
  * Without shared memory only the server's log tells, on the other side.
  *
  * A note is of one transaction, and of one error.  Between the note and the
@@ -35,7 +35,7 @@
 typedef struct EndedNote
 {
 	slock_t		mutex;
-	LocalTransactionId lxid;	/* whose it is; InvalidLocalTransactionId: nobody's */
+	LocalTransactionId lxid;	/* whose it is; InvalidLocalTransactionId: none's */
 	int			pid;			/* of the advance */
 	FenceToken	token;			/* ... and to what */
 	char		resource[KEPT_RESOURCE_LEN];
@@ -63,7 +63,7 @@ init_memory(void *memory)
 
 const SharedSegment lockfence_ended_segment = {memory_size, init_memory};
 
-/* The note of a place, or NULL where there is no memory for it. */
+/* The note of a slot, or NULL if there is no memory for it. */
 static EndedNote *
 note_at(int place)
 {
@@ -72,7 +72,7 @@ note_at(int place)
 	return notes != NULL && place >= 0 && place < LOCKFENCE_MAX_BACKENDS ? &notes[place] : NULL;
 }
 
-/* Note why the backend's transaction is about to be ended. */
+/* Leave a note why the backend's transaction is about to be ended. */
 void
 lockfence_note_end(int pid, const FenceCheck *check)
 {
@@ -98,7 +98,7 @@ lockfence_note_end(int pid, const FenceCheck *check)
 	SpinLockRelease(&note->mutex);
 }
 
-/* Take the note of this backend's transaction, if there is one. */
+/* Take the note for this backend's transaction, if there is one. */
 static bool
 take_note(EndedNote *copy)
 {
@@ -161,7 +161,7 @@ lockfence_explain_end(ErrorData *edata)
 	if (!is_unexplained(edata) || !take_note(&note))
 		return;
 	set_detail(edata,
-			   psprintf("The transaction held %s by an outdated token. It gave way to process %d, which advances the mark to token %s.",
+			   psprintf("The transaction held %s by a stale token. It gave way to process %d, which advances the mark to token %s.",
 						describe_resource(note.resource), note.pid, lockfence_token_text(note.token)));
 	if (edata->hint == NULL)
 		edata->hint = pstrdup("The lock has since been granted to another holder. Stop the work done under this grant; acquire the lock again and present its new token.");

@@ -1,6 +1,6 @@
 /*
  * preempt.c
- *		Ending those who hold a resource by an outdated token.
+ *		Ending transactions that hold a resource by a stale token.
  *
  * That is done where lockfence.preempt says so, and where a deadlock would make
  * either transaction the victim.  They are ended through pg_cancel_backend()
@@ -30,8 +30,8 @@
 #include "visible.h"
 
 /*
- * The role whose rights decide on whom the check may end: an administrator's
- * function runs as its owner, who did not ask for it.
+ * The role whose rights decide which sessions may be ended: an administrator's
+ * function runs as its owner, which did not ask for it.
  */
 static Oid
 asking_role(const FenceCheck *check)
@@ -88,7 +88,7 @@ is_running(int pid)
 	return false;
 }
 
-/* End an outdated holder; returns false where this role may not. */
+/* End a stale holder; returns false if this role may not. */
 static bool
 end_holder(int pid, bool terminate, const FenceCheck *check, const char *why)
 {
@@ -98,7 +98,7 @@ end_holder(int pid, bool terminate, const FenceCheck *check, const char *why)
 	{
 		ereport(WARNING,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("cannot end process %d, which holds resource \"%s\" by an outdated token",
+				 errmsg("cannot end process %d, which holds resource \"%s\" by a stale token",
 						pid, lockfence_readable_resource(&check->write)),
 				 errdetail("Role \"%s\" may not signal it.",
 						   lockfence_visible(GetUserNameFromId(role, false))),
@@ -106,7 +106,7 @@ end_holder(int pid, bool terminate, const FenceCheck *check, const char *why)
 		return false;
 	}
 	ereport(LOG_SERVER_ONLY,
-			(errmsg("%s process %d, which holds resource \"%s\" by an outdated token",
+			(errmsg("%s process %d, which holds resource \"%s\" by a stale token",
 					terminate ? "terminating" : "canceling", pid,
 					lockfence_visible(check->write.resource)),
 			 errdetail("%s; token %s is advancing the mark.", why,
@@ -118,9 +118,9 @@ end_holder(int pid, bool terminate, const FenceCheck *check, const char *why)
 }
 
 /*
- * Preempt the holders: cancel who is running and terminate who is idle in its
- * transaction, where a cancel does nothing.  Those who are still there the
- * second time are terminated either way.
+ * Preempt the holders: cancel those that run a statement, and terminate those that
+ * are idle in their transaction, where a cancel does nothing.  Those that are still
+ * there the second time are terminated either way.
  */
 bool
 lockfence_preempt_holders(List *pids, bool again, const FenceCheck *check)
@@ -168,8 +168,8 @@ lockfence_waits_for_me(int pid)
 }
 
 /*
- * Where waiting for an outdated holder would close a circle, somebody has to
- * be the victim: the lower token.  Returns whether there was one to end.
+ * If waiting for a stale holder would close a circle, one of them must be the
+ * victim: the lower token.  Returns whether there was one to end.
  */
 bool
 lockfence_break_deadlocks(List *pids, const FenceCheck *check)

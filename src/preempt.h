@@ -1,6 +1,6 @@
 /*
  * preempt.h
- *		Ending outdated holders.
+ *		Ending stale holders.
  */
 #ifndef LOCKFENCE_PREEMPT_H
 #define LOCKFENCE_PREEMPT_H

@@ -73,7 +73,7 @@ print_figures(Shared *shm, const Stats *sum, const Verdict *v)
 		   atomic_load(&shm->kills), sum->reconnects, atomic_load(&shm->raises),
 		   atomic_load(&shm->resets), atomic_load(&shm->prunes), atomic_load(&shm->crashes));
 	/* a signal may arrive when its addressee has gone on to the next transaction */
-	printf("  canceled by the fence: %ld that held a resource by an outdated token, %ld that did not\n",
+	printf("  canceled by the fence: %ld that held a resource by a stale token, %ld that did not\n",
 		   sum->outdated_ended, sum->current_ended);
 	printf("  deadlocks that the server found: %ld, of which %ld hit one with no outdated token\n",
 		   sum->deadlock_victims, sum->current_victims);

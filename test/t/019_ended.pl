@@ -25,7 +25,7 @@ sub gave_way
 {
 	my ($token) = @_;
 
-	return qr/\nDETAIL:  The transaction held resource "r" by an outdated token\. It gave way to process $next->{pid}, which advances the mark to token $token \(epoch 0, revision $token\)\.\nHINT:  The lock was granted/;
+	return qr/\nDETAIL:  The transaction held resource "r" by a stale token\. It gave way to process $next->{pid}, which advances the mark to token $token \(epoch 0, revision $token\)\.\nHINT:  The lock has since been granted/;
 }
 
 # ---- the loser of a deadlock, which waits for a row
@@ -38,8 +38,8 @@ my $said = finish_blocked($holder);
 like($said, qr/ERROR:  57014: canceling statement due to user request/, 'the lower one is canceled');
 like($said, gave_way(11), 'and told why');
 my $log = slurp_file($node->logfile);
-like($log, qr/canceling process $holder->{pid}, which holds resource "r" by an outdated token/, 'the log says who');
-like($log, qr/DETAIL:  The transaction held resource "r" by an outdated token/, 'and who it was');
+like($log, qr/canceling process $holder->{pid}, which holds resource "r" by a stale token/, 'the log says who');
+like($log, qr/DETAIL:  The transaction held resource "r" by a stale token/, 'and who it was');
 ask($_, 'ROLLBACK') foreach ($holder, $next);
 
 # ---- preempted, idle in its transaction
@@ -49,7 +49,7 @@ ask($idle, q{BEGIN; SELECT lockfence.present('r', 10)});
 is(ask($next, q{SET lockfence.preempt = on; SELECT lockfence.present('r', 12)}), 10, 'preemption');
 $node->poll_query_until('postgres', "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $idle->{pid})")
   or die 'not terminated';
-like(slurp_file($node->logfile), qr/FATAL:  57P01: .*\n.*DETAIL:  The transaction held resource "r" by an outdated token.* token 12 /,
+like(slurp_file($node->logfile), qr/FATAL:  57P01: .*\n.*DETAIL:  The transaction held resource "r" by a stale token.* token 12 /,
 	'who is idle is terminated, and told why');
 eval { $idle->{psql}->quit };
 

@@ -36,7 +36,7 @@ sub told
 my $holder = session($node, 'postgres');
 ask($holder, "BEGIN; SELECT lockfence.present('ward:4711', 10)");
 my $told = told('blind');
-like($told, qr/WARNING: .*which holds resource "ward:\{id\}" by an outdated token/, 'a holder that cannot be ended');
+like($told, qr/WARNING: .*which holds resource "ward:\{id\}" by a stale token/, 'a holder that cannot be ended');
 like($told, qr/ERROR:  55P03.*CONTEXT:  .*while waiting for other holders of resource "ward:\{id\}"/s, 'a wait that was given up');
 unlike($told, qr/4711/, 'the row is not told');
 like(told('seeing'), qr/while waiting for other holders of resource "ward:4711"/, 'to whom may read it, it is');
@@ -55,8 +55,8 @@ is($node->safe_psql('postgres', "SET lockfence.preempt = on; SELECT lockfence.pr
 $node->poll_query_until('postgres', "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $holder->{pid})")
   or die 'not terminated';
 my $log = slurp_file($node->logfile);
-like($log, qr/LOG:.*terminating process $holder->{pid}, which holds resource "ward:4711" by an outdated token/, 'the log has the name');
-like($log, qr/FATAL:  57P01.*\n.*DETAIL:  The transaction held the resource of a row by an outdated token/, 'what the holder is told does not');
+like($log, qr/LOG:.*terminating process $holder->{pid}, which holds resource "ward:4711" by a stale token/, 'the log has the name');
+like($log, qr/FATAL:  57P01.*\n.*DETAIL:  The transaction held the resource of a row by a stale token/, 'what the holder is told does not');
 eval { $holder->{psql}->quit };
 
 done_testing();
