@@ -24,6 +24,7 @@
 #include "lockwait.h"
 #include "mark.h"
 #include "refuse.h"
+#include "reslock.h"
 #include "resource.h"
 #include "xact.h"
 
@@ -48,7 +49,7 @@ lock_mark(MarkScan *scan, const ResourceKey *resource)
 		if (!TransactionIdIsValid(scan->changing))
 			return;
 		lockfence_mark_end(scan);
-		lockfence_unlock_exclusive(resource);
+		lockfence_release_exclusive(resource);
 		lockfence_wait_for_end(scan->changing, resource);
 	}
 }
@@ -69,7 +70,7 @@ lockfence_reset_mark(PG_FUNCTION_ARGS)
 	lockfence_mark_write(&scan, PG_GETARG_INT64(1));
 	lockfence_forget_token(resource);
 	lockfence_mark_end(&scan);
-	lockfence_unlock_exclusive(&key);
+	lockfence_release_exclusive(&key);
 	lockfence_commit_durably();
 
 	if (!scan.found)
@@ -110,7 +111,7 @@ lockfence_fold_mark(PG_FUNCTION_ARGS)
 
 	PreventCommandIfReadOnly("lockfence.prune()");
 	lockfence_set_resource_key(&key, resource);
-	if (!lockfence_try_lock_exclusive(&key))
+	if (!lockfence_try_exclusive(&key))
 		PG_RETURN_BOOL(false);
 	lockfence_mark_begin(&scan, &key);
 	folded = scan.found && scan.token == token && !TransactionIdIsValid(scan.changing) &&
@@ -118,7 +119,7 @@ lockfence_fold_mark(PG_FUNCTION_ARGS)
 	if (folded)
 		lockfence_mark_remove(&scan);
 	lockfence_mark_end(&scan);
-	lockfence_unlock_exclusive(&key);
+	lockfence_release_exclusive(&key);
 	lockfence_commit_durably();
 
 	PG_RETURN_BOOL(folded);

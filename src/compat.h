@@ -144,28 +144,28 @@ lockfence_prune_page(Relation rel, Buffer buffer)
 #endif
 
 /*
- * 17 replaced the backend id by the proc number and grouped the vxid.  A place is
- * a number from 0 by which a virtual transaction names its backend.
+ * 17 replaced the backend id by the proc number and grouped the vxid.  A backend's
+ * number is that from 0 by which a virtual transaction names it.
  */
 #if PG_VERSION_NUM >= 170000
 #define LOCKFENCE_VXID_HAS_BACKEND(vxid) ((vxid).procNumber != INVALID_PROC_NUMBER)
 #define LOCKFENCE_VXID_PROC(vxid) ProcNumberGetProc((vxid).procNumber)
 #define LOCKFENCE_PROC_LXID(proc) ((proc)->vxid.lxid)
-#define LOCKFENCE_SET_VXID(vxid, place, lxid) \
-	((vxid).procNumber = (place), (vxid).localTransactionId = (lxid))
+#define LOCKFENCE_SET_VXID(vxid, number, lxid) \
+	((vxid).procNumber = (number), (vxid).localTransactionId = (lxid))
 #define LOCKFENCE_GET_LOCK_VXID(to, lock) ((to) = (lock)->vxid)
-#define LOCKFENCE_VXID_PLACE(vxid) ((vxid).procNumber)
-#define LOCKFENCE_MY_PLACE MyProcNumber
+#define LOCKFENCE_VXID_BACKEND(vxid) ((vxid).procNumber)
+#define LOCKFENCE_MY_BACKEND MyProcNumber
 #else
 #define LOCKFENCE_VXID_HAS_BACKEND(vxid) ((vxid).backendId != InvalidBackendId)
 #define LOCKFENCE_VXID_PROC(vxid) BackendIdGetProc((vxid).backendId)
 #define LOCKFENCE_PROC_LXID(proc) ((proc)->lxid)
-#define LOCKFENCE_SET_VXID(vxid, place, lxid) \
-	((vxid).backendId = (place) + 1, (vxid).localTransactionId = (lxid))
+#define LOCKFENCE_SET_VXID(vxid, number, lxid) \
+	((vxid).backendId = (number) + 1, (vxid).localTransactionId = (lxid))
 #define LOCKFENCE_GET_LOCK_VXID(to, lock) \
 	((to).backendId = (lock)->backend, (to).localTransactionId = (lock)->lxid)
-#define LOCKFENCE_VXID_PLACE(vxid) ((vxid).backendId - 1)
-#define LOCKFENCE_MY_PLACE (MyBackendId - 1)
+#define LOCKFENCE_VXID_BACKEND(vxid) ((vxid).backendId - 1)
+#define LOCKFENCE_MY_BACKEND (MyBackendId - 1)
 #endif
 
 /*

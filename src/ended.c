@@ -84,7 +84,7 @@ lockfence_note_end(int pid, const FenceCheck *check)
 	if (proc == NULL)
 		return;
 	GET_VXID_FROM_PGPROC(vxid, *proc);
-	note = note_at(LOCKFENCE_VXID_PLACE(vxid));
+	note = note_at(LOCKFENCE_VXID_BACKEND(vxid));
 	if (note == NULL)
 		return;
 	memset(resource, 0, sizeof(resource));
@@ -102,7 +102,7 @@ lockfence_note_end(int pid, const FenceCheck *check)
 static bool
 take_note(EndedNote *copy)
 {
-	EndedNote  *note = lockfence_memory_is_attached() ? note_at(LOCKFENCE_MY_PLACE) : NULL;
+	EndedNote  *note = lockfence_memory_is_attached() ? note_at(LOCKFENCE_MY_BACKEND) : NULL;
 
 	if (note == NULL)
 		return false;

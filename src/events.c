@@ -34,9 +34,9 @@
 #include "ddl.h"
 #include "durable.h"
 #include "events.h"
+#include "fastpath.h"
 #include "fencecache.h"
 #include "relation.h"
-#include "reslock.h"
 #include "state.h"
 #include "timeline.h"
 #include "validator.h"
@@ -60,7 +60,7 @@ static void (*const syscache_rooms[]) (int cacheid) = {
 };
 
 static void (*const xact_rooms[]) (XactEvent event) = {
-	lockfence_reslock_at_xact,
+	lockfence_fastpath_at_xact,
 	lockfence_memo_at_xact,
 	lockfence_timeline_at_xact,
 	lockfence_durable_at_xact,
@@ -68,7 +68,7 @@ static void (*const xact_rooms[]) (XactEvent event) = {
 };
 
 static void (*const subxact_rooms[]) (SubXactEvent event) = {
-	lockfence_reslock_at_subxact,
+	lockfence_fastpath_at_subxact,
 	lockfence_memo_at_subxact,
 	lockfence_ddl_at_subxact
 };

@@ -19,7 +19,7 @@
  * race ends well:
  *
  * - The mark is read first, without the resource's lock, and the version that
- *   was read stays pinned, or is read again after a long wait.  Nothing is
+ *   was read stays pinned, or is read again after a wait.  Nothing is
  *   accepted on that read.
  * - Equal: take the resource's lock in hold mode, then ask whether that very
  *   version is still the mark and nobody is changing it.  Whoever advances
@@ -157,21 +157,46 @@ remember(const FenceCheck *check, bool advanced, bool locked)
 	lockfence_remember_token(check->write.resource, held);
 }
 
+/*
+ * Hold the resource if the mark still is what was read, which is to be read again
+ * after a wait.
+ */
+static bool
+hold_if_unchanged(ResourceHold *hold, MarkScan *scan, bool briefly)
+{
+	if (!lockfence_try_hold(hold, scan->resource, briefly))
+	{
+		lockfence_mark_unpin(scan);
+		lockfence_wait_for_hold(hold);
+	}
+	if (lockfence_mark_unchanged(scan) && lockfence_grant_hold(hold))
+		return true;
+	lockfence_release_hold(hold);
+	return false;
+}
+
+/* Hold the mark by a lock on its row, until which the resource is held briefly. */
+static bool
+hold_by_tuple(MarkScan *scan)
+{
+	ResourceHold hold;
+	bool		locked;
+
+	if (!hold_if_unchanged(&hold, scan, true))
+		return false;
+	locked = lockfence_mark_lock_tuple(scan);
+	lockfence_release_hold(&hold);
+	return locked;
+}
+
 /* Keep a mark that equals the token from changing before the end. */
 static Verdict
 hold_mark(MarkScan *scan, const FenceCheck *check)
 {
 	bool		by_tuple = lockfence_held_locks() >= lockfence_max_resource_locks;
-	bool		held;
+	ResourceHold hold;
 
-	lockfence_lock_shared(scan->resource, by_tuple);
-	held = lockfence_mark_unchanged(scan);
-	if (held)
-		lockfence_confirm_shared();
-	held = held && (!by_tuple || lockfence_mark_lock_tuple(scan));
-	if (!held || by_tuple)
-		lockfence_unlock_shared(scan->resource);
-	if (!held)
+	if (!(by_tuple ? hold_by_tuple(scan) : hold_if_unchanged(&hold, scan, false)))
 		return START_OVER;
 	if (!by_tuple && !scan->own)
 		lockfence_cache_put(scan->resource, check->token, scan->witness);
@@ -187,18 +212,19 @@ static bool
 hold_cached_mark(const ResourceKey *resource, const FenceCheck *check)
 {
 	CacheLook	look;
+	ResourceHold hold;
 
 	if (check->single_use || check->stored > check->token ||
 		lockfence_held_locks() >= lockfence_max_resource_locks ||
 		lockfence_cache_find(resource, &look) != check->token)
 		return false;
-	lockfence_lock_shared(resource, false);
-	if (!lockfence_cache_unchanged(&look))
+	if (!lockfence_try_hold(&hold, resource, false))
+		lockfence_wait_for_hold(&hold);
+	if (!lockfence_cache_unchanged(&look) || !lockfence_grant_hold(&hold))
 	{
-		lockfence_unlock_shared(resource);
+		lockfence_release_hold(&hold);
 		return false;
 	}
-	lockfence_confirm_shared();
 	remember(check, false, true);
 	return true;
 }
@@ -259,10 +285,10 @@ lock_and_write_mark(MarkScan *scan, const FenceCheck *check, Mark *mark,
 	Verdict		verdict;
 
 	PreventCommandIfReadOnly("an advance of a fence's mark");
-	if (!lockfence_claim_exclusive(check, scan))
+	if (!lockfence_lock_for_advance(check, scan))
 		return START_OVER;
 	verdict = write_mark(scan, check, mark, standing);
-	lockfence_unlock_exclusive(scan->resource);
+	lockfence_release_exclusive(scan->resource);
 	return verdict;
 }
 

@@ -12,10 +12,10 @@
 #include "compat.h"
 #include "ended.h"
 #include "events.h"
+#include "fastpath.h"
 #include "guarded.h"
 #include "refusals.h"
 #include "refuse.h"
-#include "reslock.h"
 #include "settings.h"
 #include "shmem.h"
 #include "stats.h"
@@ -29,7 +29,7 @@ void		_PG_init(void);
 static const SharedSegment *const segments[] = {
 	&lockfence_stats_segment,
 	&lockfence_refusals_segment,
-	&lockfence_holds_segment,
+	&lockfence_fastpath_segment,
 	&lockfence_cache_segment,
 	&lockfence_breaker_segment,
 	&lockfence_ended_segment

@@ -1,19 +1,17 @@
 /*
  * lockwait.c
- *		The exclusive half of a resource's lock, and waiting for those who are in
- *		the way of an advance.
- *
- * A transaction that changes a mark has the resource's lock in ADVANCE_MODE,
- * only while it writes.  That keeps out other advances and those who hold the
- * resource by the lock; those who hold it lightly are kept out by a claim
- * (reslock.c).
+ *		Waiting for those in the way of a change of a mark, and what an advance
+ *		does about them.
  *
  * A transaction comes to hold only after it read a mark equal to its token, and
- * tokens of a mark go up.  So whoever holds a resource while its mark is known
- * to be lower than an advancing token shows a lower one too: it is a holder
- * that has lost its lock.  Siblings of the advancing one, with the same new
- * token, never are among them, they wait in the same queue.  Such an outdated
- * holder may be ended, see preempt.c.
+ * the tokens of a mark go up.  So a transaction that holds a resource while its
+ * mark is known to be lower than an advancing token has presented a lower one
+ * too: it is a stale holder.  Transactions with the same new token as the
+ * advance never are among them, they wait in the same queue.  A stale holder may
+ * be ended, see preempt.c.
+ *
+ * Nothing here waits while it has a page of the marks pinned: VACUUM may wait for
+ * the backend that has one, which neither lock_timeout nor a deadlock check sees.
  */
 #include "postgres.h"
 
@@ -40,9 +38,6 @@
 #include "settings.h"
 #include "visible.h"
 
-/* Conflicts with itself and with the mode of holders. */
-#define ADVANCE_MODE ShareUpdateExclusiveLock
-
 /* A preempted holder gets this long, in milliseconds, to be gone, twice. */
 #define PREEMPT_GRACE_MS	500
 
@@ -56,41 +51,6 @@ typedef struct WaitReport
 	char	   *gid;			/* prepared transaction in the way, or NULL */
 	bool		no_wait;		/* fail instead */
 } WaitReport;
-
-/* Lock the resource to change its mark, if nobody has to be waited for. */
-bool
-lockfence_try_lock_exclusive(const ResourceKey *resource)
-{
-	LOCKTAG		tag = lockfence_resource_tag(resource);
-
-	if (LockAcquire(&tag, ADVANCE_MODE, false, true) == LOCKACQUIRE_NOT_AVAIL)
-		return false;
-	lockfence_claim(resource);
-	if (!lockfence_is_held_lightly(resource))
-		return true;
-	lockfence_unlock_exclusive(resource);
-	return false;
-}
-
-/* The same; waits for all who hold it. */
-static void
-lock_exclusive(const ResourceKey *resource)
-{
-	LOCKTAG		tag = lockfence_resource_tag(resource);
-
-	(void) LockAcquire(&tag, ADVANCE_MODE, false, false);
-	lockfence_claim(resource);
-	lockfence_wait_for_light_holders(resource);
-}
-
-void
-lockfence_unlock_exclusive(const ResourceKey *resource)
-{
-	LOCKTAG		tag = lockfence_resource_tag(resource);
-
-	lockfence_unclaim();
-	(void) LockRelease(&tag, ADVANCE_MODE, false);
-}
 
 /* For the wait of a check; the caller looks for a prepared transaction. */
 static WaitReport
@@ -171,17 +131,19 @@ prepared_transaction(TransactionId xid)
 }
 
 /*
- * The backends that hold the resource by a token lower than that of whoever
- * read the mark as the scan shows it.  The mark may have gone up since it was
- * read, and then the holders may be those who are to hold it now.  So look at
- * the mark once more, after the holders: each of them had read it before.
+ * The backends that hold the resource by a token lower than that of an advance
+ * which read the mark as the scan shows it.  The mark may have gone up since it
+ * was read, and then the holders may be those that are to hold it now.  So look
+ * at the mark once more, after the holders: each of them had read it before.
  */
 static List *
-outdated_holders(MarkScan *scan)
+stale_holders(MarkScan *scan)
 {
 	List	   *pids = lockfence_holder_pids(scan->resource);
+	bool		unchanged = scan->found && lockfence_mark_unchanged(scan);
 
-	return scan->found && lockfence_mark_unchanged(scan) ? pids : NIL;
+	lockfence_mark_unpin(scan);
+	return unchanged ? pids : NIL;
 }
 
 /* Sleep between two attempts at a lock: 1 ms, growing to 10 ms. */
@@ -208,7 +170,7 @@ try_within_grace(const ResourceKey *resource, TransactionId xid)
 		 !TimestampDifferenceExceeds(start, GetCurrentTimestamp(), PREEMPT_GRACE_MS);
 		 attempt++)
 	{
-		if (resource != NULL ? lockfence_try_lock_exclusive(resource) :
+		if (resource != NULL ? lockfence_try_exclusive(resource) :
 			!TransactionIdIsInProgress(xid))
 			return true;
 		sleep_before_retry(attempt);
@@ -216,13 +178,13 @@ try_within_grace(const ResourceKey *resource, TransactionId xid)
 	return false;
 }
 
-/* Preempt who holds the lock, and try for it until the grace is over. */
+/* Preempt the stale holders, and try for the lock until the grace is over. */
 static bool
 lock_by_preemption(const FenceCheck *check, MarkScan *scan)
 {
 	for (int round = 0; round < 2; round++)
 	{
-		if (!lockfence_preempt_holders(outdated_holders(scan), round > 0, check))
+		if (!lockfence_preempt_holders(stale_holders(scan), round > 0, check))
 			return false;
 		if (try_within_grace(scan->resource, InvalidTransactionId))
 			return true;
@@ -276,7 +238,7 @@ wait_for(const ResourceKey *resource, TransactionId xid, WaitReport *report, boo
 	PG_TRY();
 	{
 		if (resource != NULL)
-			lock_exclusive(resource);
+			lockfence_wait_for_exclusive(resource);
 		else
 			XactLockTableWait(xid, NULL, NULL, XLTW_None);
 	}
@@ -294,24 +256,25 @@ lockfence_lock_exclusive(const ResourceKey *resource)
 {
 	WaitReport	report = {.resource = lockfence_visible(resource->name)};
 
-	if (lockfence_try_lock_exclusive(resource))
+	if (lockfence_try_exclusive(resource))
 		return;
 	report.gid = prepared_holder(resource);
 	wait_for(resource, InvalidTransactionId, &report, false);
 }
 
 /*
- * Lock the resource for a higher token than the scan shows, which may end outdated
+ * Lock the resource for a higher token than the scan shows, which may end stale
  * holders.  Returns false, and no lock, if the mark is seen to have changed.
  */
 bool
-lockfence_claim_exclusive(const FenceCheck *check, MarkScan *scan)
+lockfence_lock_for_advance(const FenceCheck *check, MarkScan *scan)
 {
 	const ResourceKey *resource = scan->resource;
 	WaitReport	report;
 
-	if (lockfence_try_lock_exclusive(resource))
+	if (lockfence_try_exclusive(resource))
 		return true;
+	lockfence_mark_unpin(scan);
 	if (lockfence_preempt && lock_by_preemption(check, scan))
 		return true;
 
@@ -319,15 +282,15 @@ lockfence_claim_exclusive(const FenceCheck *check, MarkScan *scan)
 	 * To queue up before the victims are gone would be a deadlock to
 	 * PostgreSQL at once, where this transaction holds the resource too.
 	 */
-	if (lockfence_break_deadlocks(outdated_holders(scan), check) &&
+	if (lockfence_break_deadlocks(stale_holders(scan), check) &&
 		try_within_grace(resource, InvalidTransactionId))
 		return true;
 	if (scan->found && !lockfence_mark_unchanged(scan))
 		return false;
+	lockfence_mark_unpin(scan);
 	report = wait_report(check);
 	report.gid = prepared_holder(resource);
 	warn_of_prepared(&report);
-	lockfence_mark_unpin(scan);
 	wait_for(resource, InvalidTransactionId, &report, true);
 	return true;
 }
@@ -341,25 +304,45 @@ xid_pid(TransactionId xid)
 
 /* Wait for the end of a transaction that holds the resource by its xid. */
 static void
-wait_for_xid(TransactionId xid, WaitReport report, bool outdated)
+wait_for_xid(TransactionId xid, WaitReport report, bool stale)
 {
 
 	report.gid = prepared_transaction(SubTransGetTopmostTransaction(xid));
-	if (outdated)
+	if (stale)
 		warn_of_prepared(&report);
-	wait_for(NULL, xid, &report, outdated);
+	wait_for(NULL, xid, &report, stale);
 }
 
-/* Just wait for the end of a transaction that is changing the mark. */
+/* Just wait for the end of a transaction that changes the mark, or holds it. */
 void
 lockfence_wait_for_end(TransactionId xid, const ResourceKey *resource)
 {
 	wait_for_xid(xid, (WaitReport) {.resource = lockfence_visible(resource->name)}, false);
 }
 
-/* Preempt an outdated holder, or end it where it would make a deadlock. */
+/*
+ * Wait for the transactions that hold the mark by a lock on its tuple.  The
+ * caller has the exclusive lock, so that no more of them can come, and is about to
+ * change the tuple, which would wait for them with its page pinned.  Returns
+ * whether the scan still shows the mark.
+ */
+bool
+lockfence_wait_for_lockers(MarkScan *scan)
+{
+	List	   *lockers = scan->found ? lockfence_mark_lockers(scan) : NIL;
+	ListCell   *cell;
+
+	if (lockers == NIL)
+		return true;
+	lockfence_mark_unpin(scan);
+	foreach(cell, lockers)
+		lockfence_wait_for_end((TransactionId) lfirst_oid(cell), scan->resource);
+	return lockfence_mark_unchanged(scan);
+}
+
+/* Preempt a stale holder, or end it where it would make a deadlock. */
 static void
-settle_outdated(TransactionId xid, const FenceCheck *check)
+settle_stale(TransactionId xid, const FenceCheck *check)
 {
 	int			pid = xid_pid(xid);
 	List	   *pids = pid != 0 ? list_make1_int(pid) : NIL;
@@ -388,7 +371,7 @@ lockfence_settle_lockers(List *lockers, const FenceCheck *check)
 	{
 		TransactionId xid = (TransactionId) lfirst_oid(cell);
 
-		settle_outdated(xid, check);
+		settle_stale(xid, check);
 		wait_for_xid(xid, wait_report(check), true);
 	}
 }
@@ -413,17 +396,17 @@ give_way(TransactionId xid, const FenceCheck *check)
 
 /*
  * Wait for the end of a transaction that is changing the mark to the pending
- * token, or removing it (0).  Only a lower token makes it an outdated holder.
+ * token, or removing it (0).  Only a lower token makes it a stale holder.
  */
 void
 lockfence_wait_for_change(TransactionId xid, FenceToken pending,
 						  const FenceCheck *check)
 {
-	bool		outdated = pending != 0 && pending < check->token;
+	bool		stale = pending != 0 && pending < check->token;
 
-	if (outdated)
-		settle_outdated(xid, check);
+	if (stale)
+		settle_stale(xid, check);
 	else if (pending > check->token)
 		give_way(xid, check);
-	wait_for_xid(xid, wait_report(check), outdated);
+	wait_for_xid(xid, wait_report(check), stale);
 }

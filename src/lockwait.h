@@ -1,6 +1,6 @@
 /*
  * lockwait.h
- *		The exclusive lock, and waiting for those in the way of an advance.
+ *		Waiting for those in the way of a change of a mark.
  */
 #ifndef LOCKFENCE_LOCKWAIT_H
 #define LOCKFENCE_LOCKWAIT_H
@@ -10,9 +10,8 @@
 #include "resource.h"
 
 extern void lockfence_lock_exclusive(const ResourceKey *resource);
-extern bool lockfence_claim_exclusive(const FenceCheck *check, MarkScan *scan);
-extern bool lockfence_try_lock_exclusive(const ResourceKey *resource);
-extern void lockfence_unlock_exclusive(const ResourceKey *resource);
+extern bool lockfence_lock_for_advance(const FenceCheck *check, MarkScan *scan);
+extern bool lockfence_wait_for_lockers(MarkScan *scan);
 extern void lockfence_settle_lockers(List *lockers, const FenceCheck *check);
 extern void lockfence_wait_for_change(TransactionId xid, FenceToken pending,
 									  const FenceCheck *check);

@@ -1,29 +1,33 @@
 /*
  * reslock.h
- *		Who holds a resource.
+ *		The lock on a resource.
  */
 #ifndef LOCKFENCE_RESLOCK_H
 #define LOCKFENCE_RESLOCK_H
 
-#include "access/xact.h"
 #include "nodes/pg_list.h"
+#include "port/atomics.h"
 #include "storage/lock.h"
 
 #include "resource.h"
-#include "shmem.h"
+
+/* A hold that is being acquired: granted or released by whom it was given. */
+typedef struct ResourceHold
+{
+	const ResourceKey *resource;
+	pg_atomic_uint64 *slot;		/* NULL: by the lock manager */
+} ResourceHold;
 
 extern LOCKTAG lockfence_resource_tag(const ResourceKey *resource);
-extern void lockfence_lock_shared(const ResourceKey *resource, bool briefly);
-extern void lockfence_confirm_shared(void);
-extern void lockfence_unlock_shared(const ResourceKey *resource);
-extern void lockfence_claim(const ResourceKey *resource);
-extern void lockfence_unclaim(void);
-extern bool lockfence_is_held_lightly(const ResourceKey *resource);
-extern void lockfence_wait_for_light_holders(const ResourceKey *resource);
+extern bool lockfence_try_hold(ResourceHold *hold, const ResourceKey *resource,
+							   bool briefly);
+extern void lockfence_wait_for_hold(ResourceHold *hold);
+extern bool lockfence_grant_hold(const ResourceHold *hold);
+extern void lockfence_release_hold(const ResourceHold *hold);
+extern bool lockfence_try_exclusive(const ResourceKey *resource);
+extern void lockfence_wait_for_exclusive(const ResourceKey *resource);
+extern void lockfence_release_exclusive(const ResourceKey *resource);
 extern void lockfence_wait_for_all_holders(void);
 extern List *lockfence_holder_pids(const ResourceKey *resource);
-extern const SharedSegment lockfence_holds_segment;
-extern void lockfence_reslock_at_xact(XactEvent event);
-extern void lockfence_reslock_at_subxact(SubXactEvent event);
 
 #endif							/* LOCKFENCE_RESLOCK_H */

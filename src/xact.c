@@ -152,7 +152,7 @@ make_entry(const char *resource)
 	return memo_insert(memo, name, &found);
 }
 
-/* Set a memo entry, keeping count of what is held by a note or a lock. */
+/* Set a memo entry, keeping count of what is held by a slot or a lock. */
 static void
 set_held(MemoEntry *entry, HeldToken held)
 {
@@ -303,7 +303,7 @@ lockfence_reveal_name(const char *resource)
 	lockfence_remember_token(resource, named);
 }
 
-/* How many resources are held by a note or a lock (reslock.c), not by the mark itself. */
+/* How many resources are held by a slot or a lock (reslock.c), not by the mark itself. */
 int
 lockfence_held_locks(void)
 {

@@ -16,7 +16,7 @@ typedef struct HeldToken
 {
 	FenceToken	token;			/* accepted; 0: nothing held */
 	bool		advanced;		/* above all that stood before */
-	bool		locked;			/* by a note or a lock (reslock.c), not a tuple lock */
+	bool		locked;			/* by a slot or a lock (reslock.c), not a tuple lock */
 	Oid			table;			/* whose row gave the name, which the caller need
 								 * not know; InvalidOid: the caller did */
 } HeldToken;

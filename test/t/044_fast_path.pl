@@ -1,5 +1,5 @@
-# Resources that a transaction holds by a note in shared memory, without the lock manager: where that is done, that it
-# excludes an advance to the very end, and that nothing of it is left behind.
+# Resources that a transaction holds by the fast path, without the lock manager: where that is done, that it excludes an
+# advance to the very end, and that nothing of it is left behind.
 use strict;
 use warnings;
 
@@ -10,7 +10,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = fenced_node('light', "shared_preload_libraries = 'lockfence'\nmax_prepared_transactions = 0\nrestart_after_crash = on\n", allows_streaming => 1);
+my $node = fenced_node('fast', "shared_preload_libraries = 'lockfence'\nmax_prepared_transactions = 0\nrestart_after_crash = on\n", allows_streaming => 1);
 
 $node->safe_psql('postgres', q{
 	CREATE TABLE batch (id int PRIMARY KEY, note text);
@@ -24,16 +24,16 @@ $node->safe_psql('postgres', q{
 my $holder = session($node, 'postgres');
 my $other = session($node, 'postgres');
 
-# How a session holds a resource: 't' for each lock that pg_locks shows, and its notes.
+# How a session holds a resource: 't' for each lock that pg_locks shows, and its slots.
 sub held_is
 {
-	my ($session, $locks, $notes, $name) = @_;
+	my ($session, $locks, $slots, $name) = @_;
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	query_is($node, 'postgres', "SELECT count(*) FROM pg_locks WHERE pid = $session->{pid} AND locktype = 'advisory' AND objsubid = 19526",
 		$locks, "$name: locks");
 	query_is($node, 'postgres', "SELECT count(*) FROM lockfence.mark WHERE $session->{pid} = ANY (lockfence._light_holders(resource))",
-		$notes, "$name: notes");
+		$slots, "$name: slots");
 	return;
 }
 
@@ -46,12 +46,12 @@ sub holders_are
 	return;
 }
 
-# ---- what is held lightly
+# ---- what is held by the fast path
 
 ask($holder, q{BEGIN; SELECT lockfence.present('batch-1', 10)});
 held_is($holder, 0, 1, 'the first resource');
 holders_are('batch-1', $holder->{pid}, 'holders() names its process');
-holders_are('batch-2', '', 'and nobody for another resource');
+holders_are('batch-2', '', 'and no process for another resource');
 ask($other, q{BEGIN; SELECT lockfence.present('batch-1', 10)});
 holders_are('batch-1', join(' ', sort { $a <=> $b } $holder->{pid}, $other->{pid}), 'two may hold it');
 ask($other, 'COMMIT');
@@ -78,11 +78,11 @@ ask($holder, q{BEGIN; SELECT lockfence.present('batch-2', 10); UPDATE batch SET 
 start_blocked($other, q{SELECT lockfence.present('batch-2', 11)});
 is(ask($holder, q{UPDATE batch SET note = 'y' WHERE id = 2}), '', 'the holder goes on meanwhile');
 ask($holder, 'COMMIT');
-is(finish_blocked($other), '10', 'an advance waits for a light holder');
+is(finish_blocked($other), '10', 'an advance waits for a fast-path holder');
 refused_ok($node, 'postgres', q{SELECT lockfence.present('batch-2', 10)}, 'LF001', 'who is stale then');
 
 # A commit that waits for a standby, which never answers here, is not over yet.
-$node->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'");
+$node->append_conf('postgresql.conf', "synchronous_standby_names = 'missing'");
 $node->restart;
 $holder = session($node, 'postgres');
 $other = session($node, 'postgres');
@@ -97,7 +97,7 @@ $node->reload;
 finish_blocked($holder);
 is(finish_blocked($other), '10', 'an advance waits for the end of a commit');
 
-# ---- a claim is gone with the error that ends its wait
+# ---- a strong lock is gone with the error that ends its wait
 
 ask($holder, q{BEGIN; SELECT lockfence.present('batch-4', 10)});
 ask($other, q{SET lock_timeout = '10ms'});
@@ -123,9 +123,9 @@ $node->safe_psql('postgres', "SELECT pg_terminate_backend($holder->{pid})");
 is(finish_blocked($other), '10', 'an advance waits no longer for a session that was terminated');
 $node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = $holder->{pid}") or die 'not terminated';
 
-# whoever comes into its place holds what it holds itself, and nothing else
+# a session that comes into its place holds what it holds itself, and nothing else
 $holder = session($node, 'postgres');
-holders_are('batch-5', '', 'the resource is held by nobody');
+holders_are('batch-5', '', 'no process holds the resource');
 ask($holder, q{BEGIN; SELECT lockfence.present('batch-6', 10)});
 held_is($holder, 0, 1, 'in a place that was used before');
 ask($other, q{BEGIN; SELECT lockfence.present('batch-7', 10)});
