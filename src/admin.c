@@ -46,11 +46,12 @@ lock_mark(MarkScan *scan, const ResourceKey *resource)
 		CHECK_FOR_INTERRUPTS();
 		lockfence_lock_exclusive(resource);
 		lockfence_mark_begin(scan, resource);
-		if (!TransactionIdIsValid(scan->changing))
+		if (!TransactionIdIsValid(scan->changing) && lockfence_wait_for_lockers(scan))
 			return;
 		lockfence_mark_end(scan);
 		lockfence_release_exclusive(resource);
-		lockfence_wait_for_end(scan->changing, resource);
+		if (TransactionIdIsValid(scan->changing))
+			lockfence_wait_for_end(scan->changing, resource);
 	}
 }
 

@@ -306,7 +306,6 @@ xid_pid(TransactionId xid)
 static void
 wait_for_xid(TransactionId xid, WaitReport report, bool stale)
 {
-
 	report.gid = prepared_transaction(SubTransGetTopmostTransaction(xid));
 	if (stale)
 		warn_of_prepared(&report);

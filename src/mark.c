@@ -6,7 +6,7 @@
  * may be older than the newest mark.  The tuple's page stays pinned, so that
  * after taking the resource's lock the reader can ask cheaply whether the very
  * version that it read is still the mark (lockfence_mark_unchanged) instead of
- * reading twice.  Only a transaction that waits for holders unpins the page.
+ * reading twice.  A transaction that is about to wait unpins the page first.
  *
  * It is looked for where this backend saw it last (hint.c), then by the hash
  * index, then by the primary key.  The first two are guesses: a version counts
