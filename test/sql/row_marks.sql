@@ -201,6 +201,8 @@ SET ROLE regress_operator;
 SELECT lockfence.raise_mark('test_row_marks_owner.item', '{"id": 1}', 6, 'by an operator, without a right on the table');
 SELECT lockfence.is_current('test_row_marks_owner.item', '{"id": 1}', 6);
 \echo :LAST_ERROR_SQLSTATE
+SELECT lockfence.is_current('test_row_marks_owner.item', NULL, 6);
+\echo :LAST_ERROR_SQLSTATE
 -- nor does the key get to what the owner made
 SELECT lockfence.is_current('test_row_marks_owner.item', '{"id": "x"}', 6);
 -- ... of a role that may read another column
