@@ -30,6 +30,7 @@
 #include "refuse.h"
 #include "resource.h"
 #include "state.h"
+#include "stats.h"
 #include "timeline.h"
 #include "token.h"
 #include "xact.h"
@@ -113,6 +114,7 @@ lockfence_issue_token(const char *resource, bool no_wait)
 	lockfence_set_resource_key(&key, resource);
 	while (!try_issue(&key, &check, &found))
 		;
+	lockfence_count(NULL, LOCKFENCE_ISSUED);
 	lockfence_reveal_name(resource);
 	if (!found)
 		lockfence_tell_unknown(resource);

@@ -34,6 +34,7 @@
 #include "latest.h"
 #include "refuse.h"
 #include "relation.h"
+#include "stats.h"
 
 /* columns of lockfence.lease */
 #define LEASE_ATTNO_RESOURCE	4
@@ -43,6 +44,7 @@ PG_FUNCTION_INFO_V1(lockfence_find_lease);
 PG_FUNCTION_INFO_V1(lockfence_lock_lease);
 PG_FUNCTION_INFO_V1(lockfence_put_lease);
 PG_FUNCTION_INFO_V1(lockfence_refuse_lease);
+PG_FUNCTION_INFO_V1(lockfence_count_declined);
 
 /* The row of the resource as it was committed last, or by this transaction; NULL: none. */
 static HeapTuple
@@ -178,5 +180,13 @@ lockfence_refuse_lease(PG_FUNCTION_ARGS)
 
 	lockfence_refuse_lapsed(&write, PG_ARGISNULL(1) ? 0 : PG_GETARG_INT64(1),
 							PG_ARGISNULL(2) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(2)));
+	PG_RETURN_VOID();
+}
+
+/* _count_declined(): a lease was asked for that is another's */
+Datum
+lockfence_count_declined(PG_FUNCTION_ARGS)
+{
+	lockfence_count(NULL, LOCKFENCE_DECLINED);
 	PG_RETURN_VOID();
 }

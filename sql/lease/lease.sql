@@ -72,6 +72,13 @@ AS 'MODULE_PATHNAME', 'lockfence_refuse_lease';
 COMMENT ON FUNCTION lockfence._refuse_lease(text, lockfence.fence_token, text) IS
 'LF001, counted: the lease is not that of the token, or of the owner';
 
+CREATE FUNCTION lockfence._count_declined()
+RETURNS void
+LANGUAGE c VOLATILE
+AS 'MODULE_PATHNAME', 'lockfence_count_declined';
+COMMENT ON FUNCTION lockfence._count_declined() IS
+'counts a lease that was asked for while another holder had it';
+
 CREATE FUNCTION lockfence._require_name(argument text, value text)
 RETURNS void
 LANGUAGE plpgsql IMMUTABLE
@@ -225,6 +232,7 @@ BEGIN
 		PERFORM pg_sleep(extract(epoch FROM nap));
 		slept := slept + nap;
 	END LOOP;
+	PERFORM lockfence._count_declined();
 END
 $$;
 COMMENT ON FUNCTION lockfence.acquire(text, text, interval, interval) IS
@@ -343,6 +351,7 @@ REVOKE ALL ON FUNCTION
 	lockfence._put_lease(lockfence.fence_token, timestamp with time zone, timestamp with time zone, text, text),
 	lockfence._refuse_lease(text, lockfence.fence_token, text),
 	lockfence._notify_lease(text),
+	lockfence._count_declined(),
 	lockfence._grant(text, text, interval, interval, boolean),
 	lockfence.acquire(text, text, interval, interval),
 	lockfence.renew(text, lockfence.fence_token, interval),

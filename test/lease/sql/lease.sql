@@ -141,7 +141,11 @@ SELECT code, message FROM try($$SELECT lockfence.present_as(NULL, 'x')$$);
 SELECT token FROM lockfence.acquire('lease:long', repeat('x', 1024), '30 days');
 SELECT token FROM lockfence.acquire(rpad('lease:', 1024, 'x'), 'one', '100 ms');
 
--- Refusals are counted, and kept.
+-- Tokens, and leases that were not to be had, are counted; refusals are kept.
+SELECT issued, declined FROM lockfence.stats WHERE target IS NULL \gset
+SELECT token FROM lockfence.acquire('lease:counted', 'one', '30 minutes');
+SELECT count(*) FROM lockfence.acquire('lease:counted', 'two', '30 minutes', '30 ms');
+SELECT issued - :issued AS issued, declined - :declined AS declined FROM lockfence.stats WHERE target IS NULL;
 SELECT code, resource, token FROM lockfence.refusals WHERE resource LIKE 'lease:report' ORDER BY number DESC LIMIT 3;
 
 -- Old leases can go; the tokens go on.
