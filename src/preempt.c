@@ -41,12 +41,8 @@ asking_role(const FenceCheck *check)
 
 /* May the role end that backend?  As pg_terminate_backend() will decide. */
 static bool
-may_end(int pid, Oid role)
+may_end(const PGPROC *proc, Oid role)
 {
-	PGPROC	   *proc = BackendPidGetProc(pid);
-
-	if (proc == NULL)
-		return false;
 	if (superuser_arg(role))
 		return true;
 	return !superuser_arg(proc->roleId) &&
@@ -72,29 +68,36 @@ signal_backend(int pid, bool terminate, Oid role)
 	SetUserIdAndSecContext(user, context);
 }
 
-/* Is the backend in the middle of a statement, as far as it reports? */
+/*
+ * Does the backend report that it is between two statements?  With
+ * track_activities off it reports nothing.
+ */
 static bool
-is_running(int pid)
+is_idle(int pid)
 {
 	pgstat_clear_snapshot();
 	for (int i = 1; i <= pgstat_fetch_stat_numbackends(); i++)
 	{
 		LocalPgBackendStatus *local = pgstat_get_local_beentry_by_index(i);
+		BackendState state = local->backendStatus.st_state;
 
 		if (local->backendStatus.st_procpid == pid)
-			return local->backendStatus.st_state == STATE_RUNNING ||
-				local->backendStatus.st_state == STATE_FASTPATH;
+			return state == STATE_IDLE || state == STATE_IDLEINTRANSACTION ||
+				state == STATE_IDLEINTRANSACTION_ABORTED;
 	}
 	return false;
 }
 
-/* End a stale holder; returns false if this role may not. */
+/* End a stale holder, unless it is gone; returns false if this role may not. */
 static bool
 end_holder(int pid, bool terminate, const FenceCheck *check, const char *why)
 {
 	Oid			role = asking_role(check);
+	PGPROC	   *proc = BackendPidGetProc(pid);
 
-	if (!may_end(pid, role))
+	if (proc == NULL)
+		return true;
+	if (!may_end(proc, role))
 	{
 		ereport(WARNING,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
@@ -118,9 +121,11 @@ end_holder(int pid, bool terminate, const FenceCheck *check, const char *why)
 }
 
 /*
- * Preempt the holders: cancel those that run a statement, and terminate those that
- * are idle in their transaction, where a cancel does nothing.  Those that are still
- * there the second time are terminated either way.
+ * Preempt the holders: terminate those that are idle in their transaction, where a
+ * cancel does nothing, and cancel the others, whether they run a statement or do
+ * not report what they do.  Those that are still there the second time are
+ * terminated either way.  So a cancel that does nothing costs the advance one grace
+ * period, while a session that was terminated needlessly would be lost.
  */
 bool
 lockfence_preempt_holders(List *pids, bool again, const FenceCheck *check)
@@ -132,7 +137,7 @@ lockfence_preempt_holders(List *pids, bool again, const FenceCheck *check)
 	{
 		int			pid = lfirst_int(cell);
 
-		ended |= end_holder(pid, again || !is_running(pid), check,
+		ended |= end_holder(pid, again || is_idle(pid), check,
 							"lockfence.preempt is on");
 	}
 	return ended;

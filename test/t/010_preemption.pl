@@ -98,6 +98,27 @@ accepted_ok($node, 'postgres', q{SET lockfence.preempt = on; SELECT lockfence.pr
 wait_until_gone($holder->{pid});
 is_deeply([ ended_in_log($holder->{pid}) ], [ 'cancel', 'cancel', 'terminat' ], 'which is canceled, then terminated');
 
+# ---- one that does not report what it does is canceled first, too, whether it runs or is idle
+
+sub first_end_of_untracked
+{
+	my ($resource, $prepare) = @_;
+	my $untracked = session($node, 'postgres');
+
+	ask($untracked, 'SET track_activities = off');
+	hold($untracked, $resource, 10);
+	$prepare->($untracked);
+	accepted_ok($node, 'postgres', "SET lockfence.preempt = on; SELECT lockfence.present('$resource', 11)",
+		"an advance gets past a holder with track_activities = off, $resource");
+	return (ended_in_log($untracked->{pid}))[0];
+}
+
+ask($watch, 'SELECT pg_advisory_lock(1)');
+is(first_end_of_untracked('running', sub { start_blocked($_[0], 'SELECT pg_advisory_xact_lock(1)') }),
+	'cancel', 'which is canceled first');
+is(first_end_of_untracked('idle', sub { }), 'cancel', 'so is an idle one');
+ask($watch, 'SELECT pg_advisory_unlock(1)');
+
 # ---- without the setting nobody is ended
 
 $holder = session($node, 'postgres');

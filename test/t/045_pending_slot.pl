@@ -1,5 +1,5 @@
 # The windows of holds and advances, in which a session is stopped: no other waits for one that has not decided yet, a
-# strong lock lasts as long as the advance.
+# strong lock lasts as long as the advance, and a session that is gone by the time it is to be ended is none to warn of.
 use strict;
 use warnings;
 
@@ -85,5 +85,17 @@ like(ask($holder, q{SET lock_timeout = '10ms'; BEGIN; SELECT lockfence.present('
 $stopped->finish;
 is(finish_blocked($advance), '13', 'the advance goes on');
 ask($holder, 'ROLLBACK; RESET lock_timeout');
+
+# ---- a holder that is gone before it is ended
+
+ask($holder, q{BEGIN; SELECT lockfence.present('r', 14)});
+$stopped = stop($advance, 'lockfence_preempt_holders');
+start($advance, q{SET lockfence.preempt = on; SELECT lockfence.present('r', 15)});
+$stopped->await('lockfence_preempt_holders');
+$node->safe_psql('postgres', "SELECT pg_terminate_backend($holder->{pid})");
+$node->poll_query_until('postgres', "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $holder->{pid})")
+  or die 'not terminated';
+$stopped->finish;
+is(finish_blocked($advance), '14', 'an advance goes on without a word about a holder that is gone');
 
 done_testing();
