@@ -72,9 +72,10 @@ DECLARE
 BEGIN
 	RETURN QUERY SELECT f.* FROM (
 		SELECT t.* FROM lockfence._verify_issuer_triggers(tables) t
-		UNION ALL SELECT t.* FROM lockfence._verify_issuer_tables(tables) t) AS f
+		UNION ALL SELECT t.* FROM lockfence._verify_issuer_tables(tables) t
+		UNION ALL SELECT t.* FROM lockfence._verify_leases() t WHERE tables IS NULL) AS f
 	ORDER BY f.target::text COLLATE "C", f.code, f.problem;
 END
 $$;
 COMMENT ON FUNCTION lockfence._verify_issuers(regclass) IS
-'findings of verify() about a lock table with its partitions (null: about all) as an issuer of tokens';
+'findings of verify() about a lock table with its partitions as an issuer of tokens; null: about all, and all leases';

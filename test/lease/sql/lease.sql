@@ -82,8 +82,14 @@ SELECT * FROM leases WHERE resource = 'lease:report';
 SELECT lockfence.raise_mark('lease:report', 100, 'test');
 SELECT code FROM try($$SELECT lockfence.renew('lease:report', 3, '1 hour')$$);
 SELECT code FROM try($$SELECT lockfence.present_as('lease:report', 'three')$$);
+-- ... which verify() tells until the next grant
+SELECT severity, code, problem, advice FROM lockfence.verify() WHERE code = 'lease_outrun';
+SET ROLE pg_read_all_stats;
+SELECT count(*) FROM lockfence.verify() WHERE code = 'lease_outrun';
+RESET ROLE;
 SELECT lockfence.release('lease:report', 3);
 SELECT token FROM lockfence.acquire('lease:report', 'four', '30 minutes');
+SELECT count(*) FROM lockfence.verify() WHERE code = 'lease_outrun';
 
 -- In one transaction with what comes of it, and at every isolation level: by what was committed last.
 BEGIN;
