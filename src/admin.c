@@ -23,6 +23,7 @@
 #include "lockfence.h"
 #include "lockwait.h"
 #include "mark.h"
+#include "marklock.h"
 #include "refuse.h"
 #include "reslock.h"
 #include "resource.h"

@@ -39,9 +39,6 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
-#include "storage/lock.h"
-#include "utils/builtins.h"
-#include "utils/memutils.h"
 
 #include "cache.h"
 #include "check.h"
@@ -50,6 +47,7 @@
 #include "lockfence.h"
 #include "lockwait.h"
 #include "mark.h"
+#include "marklock.h"
 #include "presented.h"
 #include "record.h"
 #include "refuse.h"

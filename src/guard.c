@@ -150,43 +150,6 @@ old_row_is_own(const RowGuard *guard)
 	return TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data));
 }
 
-/* Is a column, by its number in the table, among those that an UPDATE sets? */
-static bool
-is_set(const Bitmapset *columns, AttrNumber attno)
-{
-	return attno > 0 && bms_is_member(attno - FirstLowInvalidHeapAttributeNumber, columns);
-}
-
-/* Do both fences of a row that moves keep their tokens in the same column? */
-static bool
-shares_column(const RowGuard *guard)
-{
-	return guard->move.column != NULL && guard->fence->token_column != NULL &&
-		strcmp(guard->move.column, guard->fence->token_column) == 0;
-}
-
-/*
- * The mark that a row brings along when it moves in: as the fence of the other
- * partition left it or, if that fence has another column, as it was before the
- * UPDATE.
- */
-static FenceToken
-mark_of_move(const RowGuard *guard)
-{
-	const RowMove *move = &guard->move;
-	AttrNumber	attno = get_attnum(move->from, guard->fence->token_column);
-	FenceToken	mark;
-	Relation	from;
-	bool		isnull;
-
-	if (shares_column(guard) || !is_set(move->set, attno))
-		return lockfence_token_in(guard, guard->trigger->tg_trigtuple);
-	from = table_open(move->from, NoLock);
-	mark = DatumGetInt64(heap_getattr(move->old, attno, RelationGetDescr(from), &isnull));
-	table_close(from, NoLock);
-	return isnull ? 0 : Max(mark, 0);
-}
-
 /*
  * Check the token against the mark in the row.  A row that moves to another
  * partition brings along its mark and the token that was accepted there; a row
@@ -204,9 +167,9 @@ check_row(const RowGuard *guard)
 	if (guard->old != NULL)
 		check.stored = lockfence_old_token(guard);
 	else if (guard->is_half)
-		check.stored = mark_of_move(guard);
+		check.stored = lockfence_mark_of_move(guard);
 	if (guard->fence->single_use && has_mark)
-		check.own_row = guard->old ? old_row_is_own(guard) : guard->move.is_new && shares_column(guard);
+		check.own_row = guard->old ? old_row_is_own(guard) : guard->move.is_new && lockfence_shares_column(guard);
 	if (guard->is_half && guard->move.by_row)
 		tokens.carried = guard->move.accepted;
 	return admit_row(guard, &check, &tokens);
@@ -334,22 +297,6 @@ check_write(RowGuard *guard)
 	return accepted;
 }
 
-/*
- * The token that the UPDATE of a row which moves in has put into this fence's
- * token column; 0: none.  If the fence of the other partition has the same
- * column, it may have stored another token there.
- */
-static FenceToken
-token_of_move(const RowGuard *guard)
-{
-	const char *column = guard->fence->token_column;
-
-	if (shares_column(guard))
-		return guard->move.set_token;
-	return column != NULL && is_set(guard->move.set, get_attnum(guard->move.from, column)) ?
-		lockfence_token_in(guard, guard->trigger->tg_trigtuple) : 0;
-}
-
 static HeapTuple
 guard_insert(RowGuard *guard)
 {
@@ -358,7 +305,7 @@ guard_insert(RowGuard *guard)
 
 	guard->is_half = lockfence_row_moves_in(RelationGetRelid(guard->rel), &guard->move);
 	if (guard->is_half)
-		guard->move.set_token = token_of_move(guard);
+		guard->move.set_token = lockfence_token_of_move(guard);
 	accepted = check_write(guard);
 	/* a row that brings its mark along is written as its UPDATE left it */
 	if (guard->is_half && accepted == 0)
@@ -379,7 +326,7 @@ move_of_update(const RowGuard *guard, FenceToken accepted)
 	return (RowMove) {
 		.from = RelationGetRelid(guard->rel),
 		.column = fence->token_column,
-		.set_token = is_set(set, fence->token_attno) ?
+		.set_token = lockfence_sets_column(set, fence->token_attno) ?
 			lockfence_token_in(guard, guard->trigger->tg_newtuple) : 0,
 		.accepted = accepted,
 		.by_row = fence->resource == NULL,

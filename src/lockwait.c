@@ -31,6 +31,7 @@
 #include "lockfence.h"
 #include "lockwait.h"
 #include "mark.h"
+#include "marklock.h"
 #include "preempt.h"
 #include "readable.h"
 #include "reslock.h"

@@ -29,7 +29,6 @@
 
 #include "access/genam.h"
 #include "access/heapam.h"
-#include "access/multixact.h"
 #include "access/relscan.h"
 #include "access/table.h"
 #include "access/tableam.h"
@@ -37,8 +36,6 @@
 #include "catalog/indexing.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
-#include "storage/lmgr.h"
-#include "storage/procarray.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/snapmgr.h"
@@ -361,65 +358,6 @@ lockfence_mark_unchanged(MarkScan *scan)
 	LockBuffer(scan->buffer, BUFFER_LOCK_UNLOCK);
 	return visible && !TransactionIdIsValid(scan->dirty->xmin) &&
 		!TransactionIdIsValid(scan->dirty->xmax);
-}
-
-/* Lock the version that was read FOR SHARE; false if it is no longer the mark. */
-bool
-lockfence_mark_lock_tuple(MarkScan *scan)
-{
-	HeapTupleData tuple = {.t_self = scan->version.t_self};
-	TM_FailureData failure;
-	TM_Result	result;
-	Buffer		buffer;
-
-	/* an uncommitted version of our own is lock enough */
-	if (scan->own)
-		return true;
-
-	PreventCommandDuringRecovery("a lock on a fence's mark");
-
-	/* tells lockfence.prepared_holds that the transaction locked a mark */
-	LockRelationOid(RelationGetRelid(scan->rel), RowShareLock);
-	result = heap_lock_tuple(scan->rel, &tuple, GetCurrentCommandId(true), LockTupleShare,
-							 LockWaitBlock, false, &buffer, &failure);
-	ReleaseBuffer(buffer);
-	return result == TM_Ok;
-}
-
-/* Add a transaction to the list, if it is another one and still runs. */
-static List *
-add_locker(List *lockers, TransactionId xid)
-{
-	if (TransactionIdIsCurrentTransactionId(xid) || !TransactionIdIsInProgress(xid))
-		return lockers;
-	return lappend_oid(lockers, xid);
-}
-
-/*
- * The other transactions that hold a lock on the version that was read, as a
- * list of their ids.  Under the exclusive lock no new ones can come.
- */
-List *
-lockfence_mark_lockers(MarkScan *scan)
-{
-	HeapTupleHeader header = scan->version.t_data;
-	uint16		infomask = header->t_infomask;
-	TransactionId xmax = HeapTupleHeaderGetRawXmax(header);
-	MultiXactMember *members;
-	List	   *lockers = NIL;
-	int			nmembers;
-
-	/* an updater among them has aborted, or the version were not the mark */
-	if (infomask & HEAP_XMAX_INVALID)
-		return NIL;
-	if (!(infomask & HEAP_XMAX_IS_MULTI))
-		return add_locker(NIL, xmax);
-
-	nmembers = GetMultiXactIdMembers(xmax, &members, false,
-									 HEAP_XMAX_IS_LOCKED_ONLY(infomask));
-	for (int i = 0; i < nmembers; i++)
-		lockers = add_locker(lockers, members[i].xid);
-	return lockers;
 }
 
 /* The mark's new version; columns that were added to the table stay null. */

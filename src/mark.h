@@ -6,7 +6,6 @@
 #define LOCKFENCE_MARK_H
 
 #include "access/htup.h"
-#include "nodes/pg_list.h"
 #include "storage/buf.h"
 #include "utils/rel.h"
 
@@ -33,8 +32,6 @@ extern void lockfence_mark_begin(MarkScan *scan, const ResourceKey *resource);
 extern void lockfence_mark_look_again(MarkScan *scan);
 extern void lockfence_mark_unpin(MarkScan *scan);
 extern bool lockfence_mark_unchanged(MarkScan *scan);
-extern bool lockfence_mark_lock_tuple(MarkScan *scan);
-extern List *lockfence_mark_lockers(MarkScan *scan);
 extern void lockfence_mark_write(MarkScan *scan, FenceToken token);
 extern void lockfence_mark_remove(MarkScan *scan);
 extern void lockfence_mark_end(MarkScan *scan);

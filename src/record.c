@@ -26,10 +26,6 @@
  * which parsed the fence before that one's end parses it again.  The look-up
  * sees what is committed by then or is this transaction's own, and takes no
  * lock of SERIALIZABLE.
- *
- * The column is of a type of its own, which is a regclass but for one thing: its
- * input takes a name that there is no table of as 0, for which the trigger makes
- * no row.  A dump that leaves out a fenced table brings all the other records.
  */
 #include "postgres.h"
 
@@ -44,8 +40,6 @@
 #include "catalog/pg_type.h"
 #include "commands/event_trigger.h"
 #include "commands/trigger.h"
-#include "lib/stringinfo.h"
-#include "libpq/pqformat.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
 #include "replication/logicalworker.h"
@@ -55,7 +49,6 @@
 #include "utils/builtins.h"
 #include "utils/datum.h"
 #include "utils/fmgroids.h"
-#include "utils/fmgrprotos.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
@@ -76,10 +69,6 @@
 #define FENCED_ATTNO_TARGET		1
 #define FENCED_NATTS			2
 
-PG_FUNCTION_INFO_V1(lockfence_relation_in);
-PG_FUNCTION_INFO_V1(lockfence_relation_out);
-PG_FUNCTION_INFO_V1(lockfence_relation_recv);
-PG_FUNCTION_INFO_V1(lockfence_relation_send);
 PG_FUNCTION_INFO_V1(lockfence_record_fence);
 PG_FUNCTION_INFO_V1(lockfence_forget_fence);
 PG_FUNCTION_INFO_V1(lockfence_guard_record);
@@ -486,54 +475,4 @@ lockfence_follow_partitions(PG_FUNCTION_ARGS)
 	else if (IsA(statement, CreateStmt))
 		follow_create_table((CreateStmt *) statement);
 	PG_RETURN_NULL();
-}
-
-/* The table of that name; InvalidOid: there is none. */
-static Oid
-find_relation(const char *name)
-{
-	LOCAL_FCINFO(call, 1);
-	Datum		relation;
-
-	/* of a table that was dropped; another may have its number here */
-	if (name[0] == '-' || strspn(name, "0123456789") == strlen(name))
-		return InvalidOid;
-	InitFunctionCallInfoData(*call, NULL, 1, InvalidOid, NULL, NULL);
-	call->args[0].value = CStringGetTextDatum(name);
-	call->args[0].isnull = false;
-	relation = to_regclass(call);
-	return call->isnull ? InvalidOid : DatumGetObjectId(relation);
-}
-
-/* Input and output of lockfence._relation, whose binary form is a name as well. */
-Datum
-lockfence_relation_in(PG_FUNCTION_ARGS)
-{
-	PG_RETURN_OID(find_relation(PG_GETARG_CSTRING(0)));
-}
-
-Datum
-lockfence_relation_out(PG_FUNCTION_ARGS)
-{
-	return regclassout(fcinfo);
-}
-
-Datum
-lockfence_relation_recv(PG_FUNCTION_ARGS)
-{
-	StringInfo	message = (StringInfo) PG_GETARG_POINTER(0);
-	int			length;
-
-	PG_RETURN_OID(find_relation(pq_getmsgtext(message, message->len - message->cursor, &length)));
-}
-
-Datum
-lockfence_relation_send(PG_FUNCTION_ARGS)
-{
-	char	   *name = DatumGetCString(regclassout(fcinfo));
-	StringInfoData message;
-
-	pq_begintypsend(&message);
-	pq_sendtext(&message, name, strlen(name));
-	PG_RETURN_BYTEA_P(pq_endtypsend(&message));
 }

@@ -7,9 +7,12 @@
 
 #include "access/htup_details.h"
 #include "access/sysattr.h"
+#include "access/table.h"
 #include "commands/trigger.h"
+#include "utils/lsyscache.h"
 
 #include "lockfence.h"
+#include "move.h"
 #include "presented.h"
 #include "rowtokens.h"
 
@@ -94,4 +97,57 @@ lockfence_row_tokens(const RowGuard *guard, const char *resource)
 		tokens.is_invalid = tokens.is_null || tokens.column <= 0;
 	}
 	return tokens;
+}
+
+/* Is a column, by its number in the table, among those that an UPDATE sets? */
+bool
+lockfence_sets_column(const Bitmapset *columns, AttrNumber attno)
+{
+	return attno > 0 && bms_is_member(attno - FirstLowInvalidHeapAttributeNumber, columns);
+}
+
+/* Do both fences of a row that moves keep their tokens in the same column? */
+bool
+lockfence_shares_column(const RowGuard *guard)
+{
+	return guard->move.column != NULL && guard->fence->token_column != NULL &&
+		strcmp(guard->move.column, guard->fence->token_column) == 0;
+}
+
+/*
+ * The mark that a row brings along when it moves in: as the fence of the other
+ * partition left it or, if that fence has another column, as it was before the
+ * UPDATE.
+ */
+FenceToken
+lockfence_mark_of_move(const RowGuard *guard)
+{
+	const RowMove *move = &guard->move;
+	AttrNumber	attno = get_attnum(move->from, guard->fence->token_column);
+	FenceToken	mark;
+	Relation	from;
+	bool		isnull;
+
+	if (lockfence_shares_column(guard) || !lockfence_sets_column(move->set, attno))
+		return lockfence_token_in(guard, guard->trigger->tg_trigtuple);
+	from = table_open(move->from, NoLock);
+	mark = DatumGetInt64(heap_getattr(move->old, attno, RelationGetDescr(from), &isnull));
+	table_close(from, NoLock);
+	return isnull ? 0 : Max(mark, 0);
+}
+
+/*
+ * The token that the UPDATE of a row which moves in has put into this fence's
+ * token column; 0: none.  If the fence of the other partition has the same
+ * column, it may have stored another token there.
+ */
+FenceToken
+lockfence_token_of_move(const RowGuard *guard)
+{
+	const char *column = guard->fence->token_column;
+
+	if (lockfence_shares_column(guard))
+		return guard->move.set_token;
+	return column != NULL && lockfence_sets_column(guard->move.set, get_attnum(guard->move.from, column)) ?
+		lockfence_token_in(guard, guard->trigger->tg_trigtuple) : 0;
 }

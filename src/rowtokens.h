@@ -30,5 +30,9 @@ extern FenceToken lockfence_old_token(const RowGuard *guard);
 extern FenceToken lockfence_set_token(const RowGuard *guard, bool *isnull);
 extern bool lockfence_column_is_set(const RowGuard *guard);
 extern PresentedTokens lockfence_row_tokens(const RowGuard *guard, const char *resource);
+extern bool lockfence_sets_column(const Bitmapset *columns, AttrNumber attno);
+extern bool lockfence_shares_column(const RowGuard *guard);
+extern FenceToken lockfence_mark_of_move(const RowGuard *guard);
+extern FenceToken lockfence_token_of_move(const RowGuard *guard);
 
 #endif							/* LOCKFENCE_ROWTOKENS_H */

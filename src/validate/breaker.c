@@ -18,7 +18,6 @@
 
 #include <limits.h>
 
-#include "portability/instr_time.h"
 #include "storage/ipc.h"
 
 #include "validate.h"
@@ -38,16 +37,6 @@ static uint64 taken_until = 0;
 static int	taken_slot;			/* -1: the probe */
 
 static LockfenceBreaker *breaker = NULL;
-
-/* Microseconds on a clock that never goes back. */
-uint64
-lockfence_now_us(void)
-{
-	instr_time	now;
-
-	INSTR_TIME_SET_CURRENT(now);
-	return (uint64) INSTR_TIME_GET_MICROSEC(now);
-}
 
 /* A backend ends in the middle of a request. */
 static void

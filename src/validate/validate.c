@@ -50,17 +50,6 @@ _PG_init(void)
 	RegisterXactCallback(at_transaction_event, NULL);
 }
 
-/* The wait event in pg_stat_activity. */
-uint32
-lockfence_wait_event(void)
-{
-	static uint32 event = 0;
-
-	if (event == 0)
-		event = LOCKFENCE_NEW_WAIT_EVENT("LockfenceValidate");
-	return event;
-}
-
 static const char *
 trouble_hint(Trouble trouble)
 {

@@ -64,7 +64,6 @@ typedef enum Verdict
 	VERDICT_BAD
 } Verdict;
 
-extern uint64 lockfence_now_us(void);
 extern bool lockfence_breaker_enter(uint64 deadline, Report *report);
 extern void lockfence_breaker_leave(Verdict verdict);
 
@@ -77,7 +76,8 @@ extern bool lockfence_prepare(const Question *question, Report *report);
 extern bool lockfence_ask(const Question *question, uint64 deadline,
 						  Answer *answer, Report *report);
 
-/* validate.c */
+/* wait.c: waiting for the service */
+extern uint64 lockfence_now_us(void);
 extern uint32 lockfence_wait_event(void);
 
 #endif							/* LOCKFENCE_VALIDATE_H */
