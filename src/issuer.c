@@ -33,6 +33,7 @@
 #include "utils/snapmgr.h"
 
 #include "args.h"
+#include "fencedef.h"
 #include "issue.h"
 #include "lockfence.h"
 #include "template.h"

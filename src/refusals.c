@@ -34,6 +34,7 @@
 #include "ended.h"
 #include "lockfence.h"
 #include "refusals.h"
+#include "refuse.h"
 #include "rows.h"
 #include "shmem.h"
 #include "stats.h"

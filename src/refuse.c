@@ -20,9 +20,7 @@
 #include "check.h"
 #include "lockfence.h"
 #include "readable.h"
-#include "refusals.h"
 #include "refuse.h"
-#include "stats.h"
 #include "token.h"
 #include "visible.h"
 
