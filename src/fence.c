@@ -2,7 +2,7 @@
  * fence.c
  *		The decision: may this write go on?
  *
- * Every way in asks lockfence_admit(), in which each step has to let the write
+ * Every path asks lockfence_admit(), in which each step has to let the write
  * pass: the gate, the record of what is fenced, the tokens that it presents, the epoch
  * and the minimum, and the mark, which one function compares with the token.  On an
  * advisory fence a refusal is a report, and ends the decision all the same: nothing
@@ -22,12 +22,12 @@
  *   was read stays pinned, or is read again after a wait.  Nothing is
  *   accepted on that read.
  * - Equal: take the resource's lock in hold mode, then ask whether that very
- *   version is still the mark and nobody is changing it.  Whoever advances
- *   needs the lock in advance mode while writing, so a yes stays true until
+ *   version is still the mark and no transaction is changing it.  An advance
+ *   needs the lock in advance mode while it writes, so a yes stays true until
  *   this transaction ends.  A no starts over.
  * - Higher: take the lock in advance mode, which waits for every holder, ask
- *   the same, write, and let go at once: from there the uncommitted version
- *   guards the resource, since whoever reads it waits for this transaction.
+ *   the same, write, and release the lock at once: from there the uncommitted
+ *   version guards the resource, since a transaction that reads it waits for this one.
  * - No mark: the same, but read again under the lock, then read the floor.
  * - Another transaction is changing the mark: wait for its end, holding
  *   nothing, and start over.
@@ -116,7 +116,7 @@ standing_mark(const FenceCheck *check, FenceToken token, const char *name)
 	return (Mark) {token, name};
 }
 
-/* Is the token of that epoch, if one was set, and not outdated for all? */
+/* Is the token of that epoch, if one was set, and not below the minimum? */
 static inline bool
 is_in_force(FenceToken token, int current, FenceToken minimum)
 {
@@ -141,7 +141,7 @@ check_epoch(const FencedWrite *write, FenceToken token)
 	return false;
 }
 
-/* Note that the transaction holds the resource. */
+/* Remember that the transaction holds the resource. */
 static void
 remember(const FenceCheck *check, bool advanced, bool locked)
 {
@@ -237,7 +237,7 @@ scan_is_certain(MarkScan *scan)
 	return !scan->found && !TransactionIdIsValid(scan->changing);
 }
 
-/* Have those who hold the mark by its tuple be gone; false if it has changed meanwhile. */
+/* Wait for the transactions that hold the mark by its tuple; false if it has changed meanwhile. */
 static bool
 settle_lockers(MarkScan *scan, const FenceCheck *check)
 {
@@ -456,7 +456,7 @@ lockfence_admit_tokens(FenceCheck *check, const PresentedTokens *tokens)
 /*
  * May a write go on that presents these tokens?  Returns the one that was accepted,
  * and what was the mark before it (0: none); 0 where it goes on without, as the
- * fence allows.  Whoever is called for a write asks this, and nothing else.
+ * fence allows.  Every function that is called for a write asks this, and nothing else.
  */
 FenceToken
 lockfence_admit(FenceCheck *check, const PresentedTokens *tokens, FenceToken *previous)

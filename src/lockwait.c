@@ -1,7 +1,7 @@
 /*
  * lockwait.c
- *		Waiting for those in the way of a change of a mark, and what an advance
- *		does about them.
+ *		Waiting for the transactions in the way of a change of a mark, and what an
+ *		advance does about them.
  *
  * A transaction comes to hold only after it read a mark equal to its token, and
  * the tokens of a mark go up.  So a transaction that holds a resource while its
@@ -159,7 +159,7 @@ sleep_before_retry(int attempt)
 }
 
 /*
- * While those who were ended go away, try for the resource's lock or, where
+ * While the preempted transactions end, try for the resource's lock or, where
  * there is no resource, for the end of a transaction.
  */
 static bool
@@ -251,7 +251,7 @@ wait_for(const ResourceKey *resource, TransactionId xid, WaitReport *report, boo
 	error_context_stack = callback.previous;
 }
 
-/* Lock the resource to change its mark by hand; waits for all who hold it. */
+/* Lock the resource to change its mark by hand; waits for all holders. */
 void
 lockfence_lock_exclusive(const ResourceKey *resource)
 {
@@ -378,7 +378,7 @@ lockfence_settle_lockers(List *lockers, const FenceCheck *check)
 
 /*
  * A transaction with a higher token changes the mark and waits for this one:
- * somebody has to be the victim, and it is the lower token.
+ * one of them must be the victim, and it is the lower token.
  */
 static void
 give_way(TransactionId xid, const FenceCheck *check)

@@ -9,7 +9,7 @@
  * Every change belongs to the subtransaction that made it: an undo log holds
  * what was there before, and an aborting subtransaction rolls its part back.
  * Its locks and its version of a mark go the same way, so the memo never
- * claims more than the transaction still holds.
+ * says more than the transaction still holds.
  */
 #include "postgres.h"
 
@@ -266,7 +266,7 @@ lockfence_holds_token(FenceToken token)
 	return false;
 }
 
-/* Note that a token was accepted for the resource. */
+/* Remember that a token was accepted for the resource. */
 void
 lockfence_remember_token(const char *resource, HeldToken held)
 {
@@ -281,7 +281,7 @@ lockfence_remember_token(const char *resource, HeldToken held)
 	set_held(entry, held);
 }
 
-/* Note that an administrator's act in this transaction outdates its token. */
+/* Remember that an administrator's act in this transaction makes its token stale. */
 void
 lockfence_forget_token(const char *resource)
 {
@@ -289,7 +289,7 @@ lockfence_forget_token(const char *resource)
 		lockfence_remember_token(resource, (HeldToken) {0});
 }
 
-/* Note that the caller names a resource which a row may have named before. */
+/* Remember that the caller names a resource which a row may have named before. */
 void
 lockfence_reveal_name(const char *resource)
 {
