@@ -14,27 +14,26 @@
  * neither does.  Where the resource is still held by the transaction of the
  * holder before, that is waited for no longer than the trigger says.
  *
- * The function runs as the owner of the extension, since a session that may
- * write to the lock table has no right to issue.  Nothing of the table's owner is
- * run in it: the names are made of a row's values by the output functions of their
- * types, which superusers alone define.
+ * The session that writes to the lock table needs no right for it: token and record
+ * are written directly, as the marks are.  So nothing is run here with another
+ * role's rights than its own.
  */
 #include "postgres.h"
 
 #include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
-#include "executor/spi.h"
 #include "replication/logicalworker.h"
 #include "storage/proc.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
-#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
 
 #include "args.h"
 #include "fencedef.h"
 #include "issue.h"
+#include "lease.h"
 #include "lockfence.h"
 #include "template.h"
 #include "visible.h"
@@ -155,68 +154,39 @@ begin_settings(int wait)
 	return level;
 }
 
-/* Issue the next token of the resource, and present it in this transaction. */
-static FenceToken
-issue_token(const char *resource, int wait)
-{
-	int			level = begin_settings(wait);
-	FenceToken	token = lockfence_issue_token(resource, false);
-
-	AtEOXact_GUC(true, level);
-	return token;
-}
-
-/*
- * Put the grant on record.  By the latest snapshot: in a transaction with one
- * snapshot for all, the row may be newer than that, and the statement fail with
- * 40001 where the library's own did not.  No other transaction writes the row
- * meanwhile, since this transaction has just changed the mark of the resource.
- */
+/* Put the grant on record; owner NULL: no session is told its token. */
 static void
 record_grant(const char *resource, const char *owner, FenceToken token)
 {
-	static SPIPlanPtr plan = NULL;
-	Oid			types[] = {TEXTOID, TEXTOID, INT8OID};
-	Datum		values[] = {
-		CStringGetTextDatum(resource),
-		owner != NULL ? CStringGetTextDatum(owner) : (Datum) 0,
-		Int64GetDatum(token)
+	NullableDatum columns[LEASE_NATTS] = {
+		{.value = Int64GetDatum(token)},
+		{.value = TimestampTzGetDatum(GetCurrentTimestamp())},
+		{.isnull = true},		/* the lock table says how long */
+		{.value = CStringGetTextDatum(resource)},
+		{.isnull = owner == NULL}
 	};
-	char		nulls[] = {' ', owner != NULL ? ' ' : 'n', ' '};
 
-	if (plan == NULL)
-	{
-		SPIPlanPtr	fresh = SPI_prepare(
-			"INSERT INTO lockfence.lease (resource, owner, token, granted_at) "
-			"VALUES ($1, $2, $3, pg_catalog.clock_timestamp()) "
-			"ON CONFLICT (resource) DO UPDATE SET owner = EXCLUDED.owner, token = EXCLUDED.token, "
-			"granted_at = EXCLUDED.granted_at, expires_at = NULL", lengthof(types), types);
-
-		if (fresh == NULL || SPI_keepplan(fresh) != 0)
-			elog(ERROR, "could not prepare the record of a grant");
-		plan = fresh;
-	}
-	if (SPI_execute_snapshot(plan, values, nulls, GetLatestSnapshot(), InvalidSnapshot,
-							 false, true, 0) != SPI_OK_INSERT)
-		elog(ERROR, "could not record a grant");
+	if (owner != NULL)
+		columns[LEASE_ATTNO_OWNER - 1].value = CStringGetTextDatum(owner);
+	lockfence_write_lease(resource, columns);
 }
 
 /* Issue a token for the row that has been granted; a row that names no resource is no lock. */
 static void
 issue_for_row(Relation rel, const Issuer *issuer, TupleTableSlot *row)
 {
-	const Fence *resource = parse_template(rel, issuer->resource);
-	const Fence *owner = parse_template(rel, issuer->owner);
-	const char *name;
-	FenceToken	token;
+	const Fence *template = parse_template(rel, issuer->resource);
+	const char *resource;
+	const char *owner;
+	int			level;
 
-	if (has_null(resource, row))
+	if (has_null(template, row))
 		return;
-	name = lockfence_slot_resource(resource, rel, row);
-	token = issue_token(name, issuer->wait);
-	SPI_connect();
-	record_grant(name, lockfence_find_resource(owner, row), token);
-	SPI_finish();
+	resource = lockfence_slot_resource(template, rel, row);
+	owner = lockfence_find_resource(parse_template(rel, issuer->owner), row);
+	level = begin_settings(issuer->wait);
+	record_grant(resource, owner, lockfence_issue_token(resource, false));
+	AtEOXact_GUC(true, level);
 }
 
 /* AFTER INSERT OR UPDATE FOR EACH ROW */

@@ -32,13 +32,10 @@
 #include "check.h"
 #include "intact.h"
 #include "latest.h"
+#include "lease.h"
 #include "refuse.h"
 #include "relation.h"
 #include "stats.h"
-
-/* columns of lockfence.lease */
-#define LEASE_ATTNO_RESOURCE	4
-#define LEASE_NATTS				5
 
 PG_FUNCTION_INFO_V1(lockfence_find_lease);
 PG_FUNCTION_INFO_V1(lockfence_lock_lease);
@@ -133,9 +130,9 @@ lockfence_lock_lease(PG_FUNCTION_ARGS)
 	return row;
 }
 
-/* The row of the arguments; columns that are not the extension's stay null. */
+/* A row of these columns; those that are not the extension's stay null. */
 static HeapTuple
-form_lease(Relation rel, FunctionCallInfo fcinfo)
+form_lease(Relation rel, const NullableDatum *columns)
 {
 	int			natts = RelationGetNumberOfAttributes(rel);
 	Datum	   *values = palloc0(natts * sizeof(Datum));
@@ -143,21 +140,20 @@ form_lease(Relation rel, FunctionCallInfo fcinfo)
 
 	for (int i = 0; i < natts; i++)
 	{
-		isnull[i] = i >= LEASE_NATTS || PG_ARGISNULL(i);
+		isnull[i] = i >= LEASE_NATTS || columns[i].isnull;
 		if (!isnull[i])
-			values[i] = PG_GETARG_DATUM(i);
+			values[i] = columns[i].value;
 	}
 	return heap_form_tuple(RelationGetDescr(rel), values, isnull);
 }
 
-/* _put_lease(token, granted_at, expires_at, resource, owner): in place of the row that there is */
-Datum
-lockfence_put_lease(PG_FUNCTION_ARGS)
+/* Write the row of the resource, in place of the one that there is. */
+void
+lockfence_write_lease(const char *resource, const NullableDatum *columns)
 {
-	char	   *resource = lockfence_require_resource(fcinfo, LEASE_ATTNO_RESOURCE - 1);
 	Relation	rel = lockfence_open_relation("lease", RowExclusiveLock);
 	HeapTuple	before = lock_lease(rel, resource, LockWaitBlock);
-	HeapTuple	tuple = form_lease(rel, fcinfo);
+	HeapTuple	tuple = form_lease(rel, columns);
 	CatalogIndexState indexes;
 
 	lockfence_require_intact(rel);
@@ -169,6 +165,13 @@ lockfence_put_lease(PG_FUNCTION_ARGS)
 	CatalogCloseIndexes(indexes);
 	CommandCounterIncrement();
 	table_close(rel, NoLock);
+}
+
+/* _put_lease(token, granted_at, expires_at, resource, owner): writes the row of the resource */
+Datum
+lockfence_put_lease(PG_FUNCTION_ARGS)
+{
+	lockfence_write_lease(lockfence_require_resource(fcinfo, LEASE_ATTNO_RESOURCE - 1), fcinfo->args);
 	PG_RETURN_VOID();
 }
 

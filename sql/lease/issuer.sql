@@ -20,8 +20,7 @@ REVOKE ALL ON lockfence.issuer FROM PUBLIC;
 GRANT SELECT ON lockfence.issuer TO PUBLIC;
 
 CREATE FUNCTION lockfence.issue_row() RETURNS trigger
-LANGUAGE c SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+LANGUAGE c
 AS 'MODULE_PATHNAME', 'lockfence_issue_row';
 COMMENT ON FUNCTION lockfence.issue_row() IS
 'trigger of a lock table, AFTER INSERT OR UPDATE FOR EACH ROW: issues the next token of the resource that the row names, and records its owner; see issue_from()';

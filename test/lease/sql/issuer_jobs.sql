@@ -195,3 +195,4 @@ SELECT * FROM grants WHERE resource LIKE 'solid_queue:%';
 
 SELECT code, problem FROM lockfence.verify() WHERE severity <> 'info';
 DROP SCHEMA jobs CASCADE;
+DELETE FROM lockfence.lease WHERE expires_at IS NULL;

@@ -164,3 +164,4 @@ SELECT code, problem FROM lockfence.verify() WHERE severity <> 'info';
 DROP SCHEMA locks CASCADE;
 SELECT count(*) FROM lockfence.issuers;
 SELECT code, problem FROM lockfence.verify() WHERE severity <> 'info';
+DELETE FROM lockfence.lease WHERE expires_at IS NULL;

@@ -108,6 +108,16 @@ INSERT INTO fenced VALUES (1, 'by 4');
 COMMIT;
 INSERT INTO fenced VALUES (2, 'by nobody');
 SELECT lockfence.present('i/one', 3);
+-- the owner of the last grant is told its token, and no other
+SELECT lockfence.token_of('i/one', '4:x');
+SELECT lockfence.token_of('i/one', '3:x');
+BEGIN;
+SELECT lockfence.present_as('i/one', '4:x');
+INSERT INTO fenced VALUES (3, 'by 4');
+COMMIT;
+SELECT lockfence.present_as('i/one', '3:x');
+-- one that has no name, none
+SELECT lockfence.token_of('i/optional/', '');
 -- whatever session_replication_role is
 SET session_replication_role = replica;
 INSERT INTO one VALUES (5, 'x');
@@ -225,3 +235,4 @@ DROP SCHEMA issuers CASCADE;
 DROP OWNED BY regress_lf_owner, regress_lf_writer;
 DROP ROLE regress_lf_owner, regress_lf_writer;
 SELECT v.target, code, problem FROM lockfence.verify() v WHERE code ~ 'issuer';
+DELETE FROM lockfence.lease WHERE expires_at IS NULL;
