@@ -1,0 +1,42 @@
+\echo Use "ALTER EXTENSION lockfence_pgtap UPDATE TO '1.1'" to load this file. \quit
+
+-- ---------------------------------------------------------------- lock tables
+
+-- Issuers are lockfence_lease's, which may not be there.
+CREATE FUNCTION _issued_resource(target regclass)
+RETURNS text
+LANGUAGE plpgsql STABLE
+AS $$
+DECLARE
+	resource text;
+BEGIN
+	IF to_regclass('lockfence.issuers') IS NOT NULL THEN
+		EXECUTE 'SELECT i.resource FROM lockfence.issuers i WHERE i.target = $1' INTO resource USING target;
+	END IF;
+	RETURN resource;
+END
+$$;
+COMMENT ON FUNCTION _issued_resource(regclass) IS
+'the resource whose tokens a lock table issues, as issue_from() has declared it; null: it issues none';
+
+CREATE FUNCTION lock_table_issues(target text, resource text DEFAULT NULL, description text DEFAULT NULL)
+RETURNS text
+LANGUAGE plpgsql
+AS $$
+DECLARE
+	relation regclass := to_regclass(target);
+	issued text := _issued_resource(relation);
+	findings text := CASE WHEN issued IS NOT NULL THEN _fence_finding_text(relation) END;
+BEGIN
+	RETURN _fence_verdict(
+		issued IS NOT NULL AND issued = coalesce(resource, issued) AND findings IS NULL,
+		coalesce(description, format('Lock table %s should issue tokens%s', target, ' of resource ' || resource)),
+		CASE
+			WHEN relation IS NULL THEN format('    table %s does not exist', target)
+			WHEN issued IS NULL THEN format(E'    table %s issues no tokens\n    decide:   declare it by lockfence.issue_from(), of the extension lockfence_lease', target)
+			ELSE concat_ws(E'\n', CASE WHEN issued <> resource THEN format(E'        have: resource = %s\n        want: resource = %s', issued, resource) END,
+				findings) END);
+END
+$$;
+COMMENT ON FUNCTION lock_table_issues(text, text, text) IS
+'asserts that a lock table issues tokens (of this resource, as the view lockfence.issuers has it; null: whichever), and that lockfence.verify() finds nothing about it. Example: lock_table_issues(''shedlock'', ''shedlock:{name}'')';
