@@ -336,13 +336,17 @@ BEGIN
 		RAISE EXCEPTION 'older_than must not be null or negative'
 			USING ERRCODE = 'invalid_parameter_value', HINT = 'Give an age, say interval ''90 days''.';
 	END IF;
-	DELETE FROM lockfence.lease l WHERE l.expires_at < clock_timestamp() - older_than;
+	-- a lock table tells no end; where the mark is gone, the token is stale by the floor
+	DELETE FROM lockfence.lease l
+	WHERE l.expires_at < clock_timestamp() - older_than
+		OR l.expires_at IS NULL AND l.granted_at < clock_timestamp() - older_than
+			AND NOT EXISTS (SELECT FROM lockfence.mark m WHERE m.resource = l.resource);
 	GET DIAGNOSTICS pruned = ROW_COUNT;
 	RETURN pruned;
 END
 $$;
 COMMENT ON FUNCTION lockfence.prune_leases(interval) IS
-'removes leases that were released or expired so long ago; returns how many. Marks stay, see prune(). Example: SELECT lockfence.prune_leases(''90 days'')';
+'removes leases that were released or expired so long ago, and grants of lock tables from before that whose marks prune() has folded; returns how many. Marks stay, see prune(). Example: SELECT lockfence.prune_leases(''90 days'')';
 
 REVOKE ALL ON FUNCTION
 	lockfence._find_lease(text),

@@ -118,6 +118,14 @@ COMMIT;
 SELECT lockfence.present_as('i/one', '3:x');
 -- one that has no name, none
 SELECT lockfence.token_of('i/optional/', '');
+-- what is old is pruned where its mark is
+BEGIN;
+SELECT lockfence.prune_leases('0') >= 0;
+SELECT count(*) FROM grants WHERE resource = 'i/one';
+SELECT lockfence.prune('0') > 0;
+SELECT lockfence.prune_leases('0') > 0;
+SELECT count(*) FROM grants;
+ROLLBACK;
 -- whatever session_replication_role is
 SET session_replication_role = replica;
 INSERT INTO one VALUES (5, 'x');
