@@ -219,4 +219,18 @@ lockfence_prune_page(Relation rel, Buffer buffer)
 #define lockfence_is_detach(command) ((command) == AT_DetachPartition)
 #endif
 
+/*
+ * 17 brought injection points, of which servers that are not built with them know
+ * nothing, and 18 gave them an argument.  Tests stop a session at them.
+ */
+#if PG_VERSION_NUM >= 180000
+#include "utils/injection_point.h"
+#define LOCKFENCE_INJECTION_POINT(name) INJECTION_POINT(name, NULL)
+#elif PG_VERSION_NUM >= 170000
+#include "utils/injection_point.h"
+#define LOCKFENCE_INJECTION_POINT(name) INJECTION_POINT(name)
+#else
+#define LOCKFENCE_INJECTION_POINT(name) ((void) (name))
+#endif
+
 #endif							/* LOCKFENCE_COMPAT_H */

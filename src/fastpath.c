@@ -180,6 +180,7 @@ lockfence_fill_slot(const ResourceKey *resource, bool briefly)
 {
 	pg_atomic_uint64 *slot;
 
+	LOCKFENCE_INJECTION_POINT("lockfence_fill_slot");
 	if (nfilled >= (briefly ? NSLOTS : NSLOTS - 1) ||
 		GetCurrentTransactionNestLevel() > 1 || (mine == NULL && !take_slots()))
 		return NULL;
@@ -201,6 +202,7 @@ lockfence_grant_slot(pg_atomic_uint64 *slot, const ResourceKey *resource)
 {
 	uint64		pending = slot_word(resource, SLOT_PENDING);
 
+	LOCKFENCE_INJECTION_POINT("lockfence_grant_slot");
 	return pg_atomic_compare_exchange_u64(slot, &pending,
 										  slot_word(resource, SLOT_GRANTED));
 }
@@ -209,6 +211,7 @@ lockfence_grant_slot(pg_atomic_uint64 *slot, const ResourceKey *resource)
 void
 lockfence_free_slot(pg_atomic_uint64 *slot)
 {
+	LOCKFENCE_INJECTION_POINT("lockfence_free_slot");
 	Assert(nfilled > 0 && slot == &mine->slots[nfilled - 1]);
 	pg_atomic_write_u64(slot, 0);
 	nfilled--;

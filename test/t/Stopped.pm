@@ -1,17 +1,82 @@
-# Stopped: a session's process, stopped by a debugger where a function begins, for races whose window is no longer than
-# some instructions.
+# Stopped: a session that stands still where a function begins, for races whose window is no longer than some
+# instructions.
 #
-#   my $stopped = Stopped->new($node, $pid, 'function', 'other_function') or plan skip_all => ...;
+#   my $stopped = Stopped->new($node, $session, 'function', 'other_function') or plan skip_all => ...;
 #   ... start a statement that calls them ...
 #   $stopped->await('function');		# it stands there
 #   $stopped->go_on('function');		# on to the next, or for good
 #   $stopped->finish;
 #
-# Instead of a function's name, [ NAME, COMMAND... ] has the debugger do something where it begins.
+# By injection points, which have the functions' names, in a server that is built with them (17 or later, configured
+# with --enable-injection-points, and the extension injection_points); elsewhere by a debugger.  Instead of a function's name,
+# [ NAME, COMMAND... ] has the debugger do something where it begins, so that there is no other way.
 package Stopped;
 
 use strict;
 use warnings;
+
+use FenceTest;
+
+sub new
+{
+	my ($class, $node, $session, @stops) = @_;
+	my $by = grep({ ref } @stops) || !Stopped::ByPoint::possible($node) ? 'Stopped::ByDebugger' : 'Stopped::ByPoint';
+
+	return $by->new($node, $session, @stops);
+}
+
+package Stopped::ByPoint;
+
+use FenceTest;
+
+sub possible
+{
+	my ($node) = @_;
+
+	return $node->safe_psql('postgres', q{SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'});
+}
+
+# For this session alone, and all at once: it cannot be asked once it stands still.
+sub new
+{
+	my ($class, $node, $session, @names) = @_;
+
+	$node->safe_psql('postgres', 'CREATE EXTENSION IF NOT EXISTS injection_points');
+	ask($session, 'SELECT injection_points_set_local()');
+	ask($session, "SELECT injection_points_attach('$_', 'wait')") foreach @names;
+	return bless { node => $node, pid => $session->{pid}, names => [@names] }, $class;
+}
+
+sub await
+{
+	my ($self, $name) = @_;
+
+	$self->{node}->poll_query_until('postgres',
+		"SELECT count(*) = 1 FROM pg_stat_activity WHERE pid = $self->{pid} AND wait_event = '$name'")
+	  or die "does not come to $name";
+	return;
+}
+
+sub go_on
+{
+	my ($self, $name) = @_;
+
+	$self->{names} = [ grep { $_ ne $name } @{ $self->{names} } ];
+	$self->{node}->safe_psql('postgres', "SELECT injection_points_detach('$name')");
+	$self->{node}->safe_psql('postgres', qq{
+		SELECT injection_points_wakeup('$name') FROM pg_stat_activity WHERE pid = $self->{pid} AND wait_event = '$name'});
+	return;
+}
+
+sub finish
+{
+	my ($self) = @_;
+
+	$self->go_on($_) foreach @{ $self->{names} };
+	return;
+}
+
+package Stopped::ByDebugger;
 
 use IPC::Run;
 use PostgreSQL::Test::Utils;
@@ -22,7 +87,7 @@ my $times = 0;
 # By files: "at-" tells that the process stands there, and waits for the "go-" of the same name.
 sub new
 {
-	my ($class, $node, $pid, @stops) = @_;
+	my ($class, $node, $session, @stops) = @_;
 	my $self = bless { files => $node->basedir . '/stopped-' . ++$times, names => [] }, $class;
 	my @steps;
 
@@ -35,7 +100,7 @@ sub new
 		  "shell touch $self->{files}-at-$name; until test -e $self->{files}-go-$name; do sleep 0.1; done";
 	}
 	$self->{debugger} = eval {
-		IPC::Run::start([ 'gdb', '-q', '-batch', '-nx', '-p', $pid, map { ('-ex', $_) } @steps, 'detach' ],
+		IPC::Run::start([ 'gdb', '-q', '-batch', '-nx', '-p', $session->{pid}, map { ('-ex', $_) } @steps, 'detach' ],
 			'<', \undef, '>&', "$self->{files}.log");
 	};
 	return $self if $self->{debugger} && $self->wait_for("on-$self->{names}[0]") && slurp_file("$self->{files}.log") !~ /^ptrace:/m;
