@@ -35,6 +35,7 @@
 #include "issue.h"
 #include "lease.h"
 #include "lockfence.h"
+#include "stats.h"
 #include "template.h"
 #include "visible.h"
 
@@ -130,6 +131,7 @@ has_null(const Fence *template, TupleTableSlot *row)
 	return false;
 }
 
+/* Set a setting for as long as its level is on. */
 static void
 set_setting(const char *name, const char *value)
 {
@@ -152,6 +154,26 @@ begin_settings(int wait)
 	set_setting("lock_timeout", limit);
 	set_setting("lockfence.unknown_resource", "ignore");
 	return level;
+}
+
+/* The next token of the resource; counts a grant that fails since the holder before is in the way. */
+static FenceToken
+issue_or_count(const char *resource)
+{
+	FenceToken	token;
+
+	PG_TRY();
+	{
+		token = lockfence_issue_token(resource, false);
+	}
+	PG_CATCH();
+	{
+		if (geterrcode() == ERRCODE_LOCK_NOT_AVAILABLE)
+			lockfence_count(NULL, LOCKFENCE_DECLINED);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	return token;
 }
 
 /* Put the grant on record; owner NULL: no session is told its token. */
@@ -185,7 +207,7 @@ issue_for_row(Relation rel, const Issuer *issuer, TupleTableSlot *row)
 	resource = lockfence_slot_resource(template, rel, row);
 	owner = lockfence_find_resource(parse_template(rel, issuer->owner), row);
 	level = begin_settings(issuer->wait);
-	record_grant(resource, owner, lockfence_issue_token(resource, false));
+	record_grant(resource, owner, issue_or_count(resource));
 	AtEOXact_GUC(true, level);
 }
 
