@@ -56,6 +56,10 @@ INSERT INTO hostile_test.control VALUES
 	('trigger before_row', 'SET lockfence.bypass = off; SELECT lockfence.guarded_update(''mal.triggered'', ''{"id": 1}'', ''{"note": "y"}'', 20)', 'postgres', 'pg_catalog'),
 	('trigger before_row', 'SET lockfence.bypass = off; SELECT lockfence.guarded_delete(''mal.triggered'', ''{"id": 1}'', 20)', 'postgres', 'pg_catalog');
 
+-- Before the owner alters anything of it.
+SELECT lockfence.issue_from('mal.lock', 'lock:{id}/{place}/{odd}', '{id}{place}', '{note}', 'NEW.note IS NOT NULL'),
+	lockfence.issue_from('mal.parted_lock', 'parted-lock:{id}', '{note}', '{note}');
+
 CREATE VIEW hostile_test.relation AS
 SELECT c.oid::regclass AS name, quote_literal(c.oid::regclass) AS literal, c.relkind IN ('r', 'p') AS is_table,
 	CASE c.relname WHEN 'cast_key' THEN '{"id": "red"}' WHEN 'parted_2' THEN '{"id": 11}'
@@ -85,12 +89,16 @@ FROM (
 			(false, 'SELECT lockfence.raise_mark(%1$s, ''%2$s'', 50, ''test'')'),
 			(false, 'SELECT lockfence.reset_mark(%1$s, ''%2$s'', 5, ''test'')'),
 			(false, 'SELECT lockfence.is_current(%1$s, ''%2$s'', 50)'),
+			(false, 'SELECT lockfence.issue_from(%1$s, ''x:{id}'', ''{note}'', ''{note}'', ''NEW.note IS NOT NULL'')'),
+			(false, 'SELECT lockfence.issue_from(%1$s, ''x'', ''{note}''), lockfence.stop_issuing(%1$s)'),
+			(false, 'SELECT lockfence.stop_issuing(%1$s)'),
 			(false, 'SELECT lockfence.resource_of(%1$s, NULL)'),
 			(true, 'SELECT lockfence.resource_of(%1$s, x.*) FROM ONLY %3$s x')
 		) AS f (takes_table, statement) ON c.is_table OR NOT f.takes_table
 	UNION ALL
 	VALUES ('SELECT * FROM lockfence.verify()'),
 		('SELECT * FROM lockfence.fences'),
+		('SELECT * FROM lockfence.issuers'),
 		('SELECT * FROM lockfence.stats'),
 		('SELECT * FROM lockfence.refusals'),
 		('SELECT * FROM lockfence.prepared_holds'),
@@ -112,8 +120,8 @@ INSERT INTO hostile_test.call (statement, path, role)
 SELECT format(f.statement, quote_literal(c.name::text), c.key), 'tap', 'postgres'
 FROM hostile_test.relation c
 	CROSS JOIN (VALUES
-		('SELECT plan(12), has_fence(%1$s), hasnt_fence(%1$s), fence_is(%1$s, ''x''), fence_settings_are(%1$s, ''{"kind": "row"}''),
-			fences_are(''mal'', ''{x}''), fence_is_intact(%1$s), fences_are_intact(), mark_is(''x'', 1), mark_cmp_ok(''x'', ''='', 1)'),
+		('SELECT plan(13), has_fence(%1$s), hasnt_fence(%1$s), fence_is(%1$s, ''x''), fence_settings_are(%1$s, ''{"kind": "row"}''),
+			fences_are(''mal'', ''{x}''), fence_is_intact(%1$s), fences_are_intact(), lock_table_issues(%1$s), mark_is(''x'', 1), mark_cmp_ok(''x'', ''='', 1)'),
 		('SELECT plan(1), survives_zombie(%1$s, ''%2$s'', ''{"note": "y"}'')')
 	) AS f (statement)
 WHERE EXISTS (SELECT FROM pg_extension WHERE extname = 'lockfence_pgtap');
