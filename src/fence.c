@@ -43,6 +43,7 @@
 #include "cache.h"
 #include "check.h"
 #include "durable.h"
+#include "epoch.h"
 #include "fence.h"
 #include "lockfence.h"
 #include "lockwait.h"
@@ -57,7 +58,6 @@
 #include "state.h"
 #include "stats.h"
 #include "timeline.h"
-#include "token.h"
 #include "validator.h"
 #include "xact.h"
 
@@ -114,31 +114,6 @@ standing_mark(const FenceCheck *check, FenceToken token, const char *name)
 	if (check->stored > token)
 		return (Mark) {check->stored, "token stored in the row"};
 	return (Mark) {token, name};
-}
-
-/* Is the token of that epoch, if one was set, and not below the minimum? */
-static inline bool
-is_in_force(FenceToken token, int current, FenceToken minimum)
-{
-	return token >= minimum && (current < 0 || lockfence_token_epoch(token) == current);
-}
-
-/* The same, by now; refuses the token if not. */
-static bool
-check_epoch(const FencedWrite *write, FenceToken token)
-{
-	int			current = lockfence_state_epoch();
-	FenceToken	minimum = lockfence_state_minimum();
-
-	if (is_in_force(token, current, minimum))
-		return true;
-	if (current >= 0 && lockfence_token_epoch(token) > current)
-		lockfence_refuse_unknown_epoch(write, token, current);
-	else if (token < minimum)
-		lockfence_refuse_stale(write, token, minimum, "minimum of lockfence.reopen()");
-	else
-		lockfence_refuse_old_epoch(write, token, current);
-	return false;
 }
 
 /* Remember that the transaction holds the resource. */
@@ -399,7 +374,7 @@ check_and_advance(const FenceCheck *check, FenceToken *previous)
 	*previous = check->token;
 	if (is_remembered(check))
 		return true;
-	if (!check_epoch(&check->write, check->token))
+	if (!lockfence_check_epoch(&check->write, check->token))
 		return false;
 
 	lockfence_set_resource_key(&key, check->write.resource);
@@ -425,7 +400,7 @@ check_row(const FenceCheck *check)
 	Mark		mark = {check->stored, "mark"};
 	Standing	standing = compare(check, check->stored);
 
-	if (!check_epoch(&check->write, check->token))
+	if (!lockfence_check_epoch(&check->write, check->token))
 		return false;
 	if (standing == REPEATED && check->own_row)
 		return true;
@@ -514,11 +489,8 @@ bool
 lockfence_would_pass(FenceToken token, FenceToken mark, bool single_use)
 {
 	FenceCheck	check = {.token = token,.single_use = single_use};
-	int			epoch;
 
 	if (lockfence_gate_is_sealed())
 		return false;
-	epoch = lockfence_state_epoch();
-	return is_in_force(token, epoch, lockfence_state_minimum()) &&
-		compare(&check, mark) >= EQUAL;
+	return lockfence_is_in_force(token) && compare(&check, mark) >= EQUAL;
 }
