@@ -54,7 +54,7 @@ const char *const carrier_names[N_CARRIERS] = {
 };
 
 const char *const verb_names[N_VERBS] = {
-	"present", "update", "insert", "upsert", "delete", "merge", "copy", "move", "truncate", "raise", "reset", "crash"
+	"present", "update", "insert", "upsert", "delete", "merge", "copy", "move", "truncate", "raise", "reset", "issue", "crash"
 };
 
 const char *const isolation_names[N_ISOLATIONS] = {

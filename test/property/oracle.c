@@ -180,7 +180,7 @@ show_violation(long *count, const char *what, const Entry *before, const Entry *
 static bool
 used_again(const Judged *j, const Entry *e)
 {
-	return fences[e->kind].single_use && e->verb != VERB_PRESENT && e->verb != VERB_RAISE &&
+	return fences[e->kind].single_use && e->verb != VERB_PRESENT && e->verb != VERB_RAISE && e->verb != VERB_ISSUE &&
 		e->token <= j->written.token && strcmp(j->written.xid, e->xid) != 0;
 }
 
@@ -221,6 +221,8 @@ judge(Verdict *verdict, const Entry *e)
 		j->highest = j->written = *e;
 	else if (e->token < j->highest.token)
 		show_violation(&verdict->violations, "token goes down", &j->highest, e);
+	else if (e->verb == VERB_ISSUE && e->token == j->highest.token)
+		show_violation(&verdict->reissued, "token was there before it was issued", &j->highest, e);
 	else if (used_again(j, e))
 		show_violation(&verdict->reused, "single-use token writes again", &j->written, e);
 	else if (e->token > j->highest.token)
@@ -231,7 +233,9 @@ judge(Verdict *verdict, const Entry *e)
 	else if (e->worker != j->highest.worker)
 		verdict->siblings++;
 
-	if (e->verb != VERB_PRESENT && e->token >= j->written.token)
+	if (e->verb == VERB_ISSUE)
+		verdict->issued++;
+	else if (e->verb != VERB_PRESENT && e->token >= j->written.token)
 		j->written = *e;
 }
 

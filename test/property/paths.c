@@ -5,6 +5,7 @@
 #include "property.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void
@@ -29,6 +30,36 @@ present_for(Worker *w, const Write *x, int resource)
 	PQclear(result);
 	return result != NULL &&
 		log_acceptance(w, &shown, resource_name(x->kind, resource));
+}
+
+/* Have the fence issue the token to go with; that is an event too. */
+static bool
+issue_for(Worker *w, Write *x)
+{
+	Write		issued = {x->kind, CARRY_RESOURCE, VERB_ISSUE, x->resource, 0, 0};
+	PGresult   *result;
+
+	describe(w, &issued);
+	w->txn.touched = true;
+	w->txn.nshowing = 0;
+	service_show(w, x->kind, x->resource, service_before_issue(w, x->kind, x->resource));
+	w->may = 0;
+	result = attempt(w, "SELECT lockfence.issue('%s')", resource_name(x->kind, x->resource));
+	if (result == NULL)
+		return false;
+	issued.token = x->token = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
+	PQclear(result);
+	service_issued(w, x->kind, x->resource, x->token);
+	return log_acceptance(w, &issued, resource_name(x->kind, x->resource));
+}
+
+/* Is the token to be issued?  Where the transaction has none of the resource's yet. */
+static bool
+wants_issue(Worker *w, const Write *x)
+{
+	return w->opt->guarded && strcmp(w->opt->guard, "lockfence") == 0 &&
+		x->carrier == CARRY_RESOURCE && x->verb != VERB_MOVE && !w->txn.mixed &&
+		w->txn.tokens[fences[x->kind].slots][x->resource] == 0 && chance(w, 15);
 }
 
 static bool
@@ -177,7 +208,12 @@ write_something(Worker *w)
 	if (!choose_way(w, &x) || (x.verb == VERB_MOVE && from == x.resource))
 		return;
 	x.line = x.verb == VERB_INSERT && chance(w, 60) ? fresh_line(w) : pick(w, SHARED_LINES);
-	if (x.carrier != CARRY_NOTHING)
+	if (wants_issue(w, &x))
+	{
+		if (!issue_for(w, &x))
+			return;
+	}
+	else if (x.carrier != CARRY_NOTHING)
 		x.token = choose_token(w, &x, from);
 	if (x.token != 0 || x.carrier == CARRY_NOTHING)
 		carry_and_write(w, &x, from);
@@ -204,6 +240,12 @@ write_as_documented(Worker *w)
 	} while (!fence_allows(w->opt, x.kind, x.carrier, x.verb));
 	x.resource = pick(w, fence_resources(w->opt, x.kind));
 	x.line = x.verb == VERB_INSERT ? fresh_line(w) : SHARED_LINES + w->id;
-	x.token = service_choose(w, x.kind, x.resource);
+	if (wants_issue(w, &x))
+	{
+		if (!issue_for(w, &x))
+			return;
+	}
+	else
+		x.token = service_choose(w, x.kind, x.resource);
 	carry_and_write(w, &x, x.resource);
 }

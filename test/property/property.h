@@ -68,6 +68,7 @@ typedef enum Verb
 	VERB_TRUNCATE,
 	VERB_RAISE,					/* raise_mark() by an administrator */
 	VERB_RESET,					/* reset_mark(), the one thing that lowers a mark */
+	VERB_ISSUE,					/* issue(), the token of which is new */
 	VERB_CRASH,					/* no write: the server is back from a crash */
 	N_VERBS
 } Verb;
@@ -251,6 +252,8 @@ extern int	pick(Worker *w, int n);
 extern void maybe_pause(Worker *w, int percent);
 extern Token service_grant(Shared *shm, FenceKind kind, int resource);
 extern Token service_choose(Worker *w, FenceKind kind, int resource);
+extern Token service_before_issue(Worker *w, FenceKind kind, int resource);
+extern void service_issued(Worker *w, FenceKind kind, int resource, Token token);
 extern void service_show(Worker *w, FenceKind kind, int resource, Token token);
 extern bool service_outdated(const Worker *w);
 
@@ -303,6 +306,8 @@ typedef struct Verdict
 	long		transactions;
 	long		violations;		/* a token goes down */
 	long		reused;			/* a single-use token writes in two transactions */
+	long		issued;
+	long		reissued;		/* an issued token is not above all before it */
 	long		lost;			/* an acknowledged token did not survive a crash */
 	long		advances;
 	long		siblings;		/* equal tokens of different workers */

@@ -234,6 +234,9 @@ check_guard(Shared *shm, const Stats *sum, const Verdict *v, PGconn *conn)
 	check(v->violations == 0, "no token goes down in %ld accepted writes (%ld do)", v->accepted,
 		  v->violations);
 	check(v->reused == 0, "no single-use token writes in two transactions (%ld do)", v->reused);
+	if (strcmp(shm->opt.guard, "lockfence") == 0)
+		check(v->issued > 0 && v->reissued == 0, "each of %ld tokens that were issued is above all before it (%ld are not)",
+			  v->issued, v->reissued);
 	check(unexpected == 0, "no failure is unexpected (%ld are)", unexpected);
 	check(!atomic_load(&shm->broken), "every worker came through");
 	wrong = marks_wrong(conn, shm);

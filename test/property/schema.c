@@ -62,7 +62,7 @@ grant_to_app(PGconn *conn, const Options *opt)
 				 "GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON ALL TABLES IN SCHEMA public TO property_app; "
 				 "DO $$ DECLARE f regprocedure; BEGIN "
 				 "  FOR f IN SELECT oid FROM pg_catalog.pg_proc WHERE pronamespace = 'lockfence'::regnamespace "
-				 "           AND proname IN ('present', 'guarded_update', 'guarded_delete') LOOP "
+				 "           AND proname IN ('present', 'issue', 'guarded_update', 'guarded_delete') LOOP "
 				 "    EXECUTE pg_catalog.format('GRANT EXECUTE ON FUNCTION %%s TO property_app', f); "
 				 "  END LOOP; "
 				 "END $$"));

@@ -99,6 +99,37 @@ service_choose(Worker *w, FenceKind kind, int resource)
 	return token;
 }
 
+/*
+ * The fence is about to issue a token, whose number is not known yet: above all that
+ * were shown, and so whoever holds the resource by one of those may be ended for it.
+ */
+Token
+service_before_issue(Worker *w, FenceKind kind, int resource)
+{
+	Grants	   *grants = &w->shm->grants[fences[kind].slots][resource];
+	unsigned	n = atomic_load(&grants->n);
+	Token		newest = n > 0 ? atomic_load(&grants->recent[(n - 1) % RECENT_GRANTS]) : 0;
+	Token		shown = atomic_load(&grants->shown);
+
+	return (newest > shown ? newest : shown) + 1;
+}
+
+/* It has issued that one: the lock service goes on above it, and others may show it as well. */
+void
+service_issued(Worker *w, FenceKind kind, int resource, Token token)
+{
+	FenceKind	slots = fences[kind].slots;
+	Grants	   *grants = &w->shm->grants[slots][resource];
+	Token		seen = atomic_load(&w->shm->revision);
+
+	while (seen < token - SERVICE_EPOCH &&
+		   !atomic_compare_exchange_weak(&w->shm->revision, &seen, token - SERVICE_EPOCH))
+		;
+	atomic_store(&grants->recent[atomic_fetch_add(&grants->n, 1) % RECENT_GRANTS], token);
+	w->held[slots][resource] = token;
+	w->txn.tokens[slots][resource] = token;
+}
+
 /* A token is about to be shown for the resource. */
 void
 service_show(Worker *w, FenceKind kind, int resource, Token token)
