@@ -89,6 +89,30 @@ query_is($node, 'postgres', q{
 		WHERE x.resource = a.resource AND x.token = a.token)}, '0', 'nothing was written late that was accepted after the next holder');
 query_is($node, 'postgres', q{SELECT max(token) = count(*) FROM history GROUP BY resource HAVING max(token) <> count(*)}, '', 'and no token was left out');
 
+# ---- renewals -------------------------------------------------------------------------------------
+
+# An hour of 50 leases that are renewed every 10 seconds, without vacuum: each renewal is a heap-only update, which
+# finds its place by pruning.
+$node->safe_psql('postgres', q{
+	CREATE PROCEDURE renew_all(times int) LANGUAGE plpgsql AS $$
+	BEGIN
+		FOR i IN 1 .. times LOOP
+			FOR r IN 1 .. 50 LOOP
+				PERFORM lockfence.renew('renewed:' || r, 1, '30 s');
+				COMMIT;
+			END LOOP;
+		END LOOP;
+	END
+	$$;
+	SELECT count(token) FROM generate_series(1, 50) r, lockfence.acquire('renewed:' || r, 'holder', '10 min');
+	CALL renew_all(10);
+});
+my $SIZES = q{SELECT pg_relation_size('lockfence.lease') || ' ' || pg_relation_size('lockfence.lease_pkey')};
+my $sizes = $node->safe_psql('postgres', $SIZES);
+note $sizes;
+$node->safe_psql('postgres', 'CALL renew_all(360)');
+query_is($node, 'postgres', $SIZES, $sizes, 'an hour of renewals makes neither the table nor its index grow');
+
 # ---- waiting --------------------------------------------------------------------------------------
 
 my $holder = session($node, 'postgres');
