@@ -4,7 +4,8 @@
  *
  * A holder is one session with the service: a lease that a thread of the
  * library renews at a third of its time to live.  Every lock it acquires hangs
- * on that session.
+ * on that session.  With leases of lockfence_lease the lock is the lease: a
+ * holder has one at a time, and its acquire has presented the token.
  *
  *	- after the first renewal that fails, lf_holder_check() says STOPPING: finish
  *	  what you do, begin nothing new;
@@ -50,11 +51,14 @@ typedef struct lf_options
 	const char *cert;
 	const char *key;
 	const char *unix_socket;	/* instead of TCP, or NULL */
+	const char *lease_dsn;		/* instead of url: leases of lockfence_lease, in that database */
+	const char *owner;			/* of the leases; a name that no other holder has */
 	int			ttl_s;
 	int			open_wait_ms;	/* how long lf_holder_open() tries; 0: 10 s */
 	void		(*on_fence) (void *arg, const char *why);	/* mandatory */
 	void	   *arg;
-	/* Optional: told about each session or renewal answered, for a history. */
+	/* Optional: told about each session or renewal answered, for a history.  It
+	 * must not call the library. */
 	void		(*on_lease) (void *arg, const char *what, const char *session,
 							 int64_t sent_us, int64_t ttl_us);
 } lf_options;

@@ -8,10 +8,13 @@
  * was suspended finds out when it wakes, as a stopped process does.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../common/clock.h"
 #include "private.h"
+
+#define LONGEST_WAIT_US 60000000
 
 /* Called with the mutex held; on_fence runs without it. */
 static void
@@ -30,6 +33,42 @@ lf_fence(lf_holder *h, const char *why)
 {
 	pthread_mutex_lock(&h->mutex);
 	fence_locked(h, why);
+	pthread_mutex_unlock(&h->mutex);
+}
+
+void
+lf_lease_begins(lf_holder *h, const char *session, int64_t ttl_us, int64_t sent)
+{
+	pthread_mutex_lock(&h->mutex);
+	snprintf(h->session, sizeof h->session, "%s", session);
+	h->ttl_us = ttl_us;
+	h->deadline = sent + ttl_us * 2 / 3;
+	h->next_renewal = sent + ttl_us / 3;
+	h->lease++;
+	if (h->state == LF_STOPPING)
+		h->state = LF_HOLDING;
+	if (h->options.on_lease)
+		h->options.on_lease(h->options.arg, "session", h->session, sent, ttl_us);
+	pthread_cond_signal(&h->wake);
+	pthread_mutex_unlock(&h->mutex);
+}
+
+/* The deadline stays: the lease may yet turn out to be held. */
+void
+lf_lease_is_released(lf_holder *h)
+{
+	pthread_mutex_lock(&h->mutex);
+	h->next_renewal = NEVER;
+	h->lease++;
+	pthread_mutex_unlock(&h->mutex);
+}
+
+void
+lf_lease_ends(lf_holder *h)
+{
+	pthread_mutex_lock(&h->mutex);
+	h->deadline = NEVER;
+	h->next_renewal = NEVER;
 	pthread_mutex_unlock(&h->mutex);
 }
 
@@ -54,6 +93,8 @@ wait_until(lf_holder *h, int64_t when)
 
 	if (us <= 0)
 		return;
+	if (us > LONGEST_WAIT_US)
+		us = LONGEST_WAIT_US;
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	ts.tv_sec += us / 1000000;
 	ts.tv_nsec += (us % 1000000) * 1000;
@@ -69,19 +110,10 @@ wait_until(lf_holder *h, int64_t when)
 static lf_result
 ask_renewal(lf_holder *h, int64_t deadline, int64_t *sent)
 {
-	json_t	   *body = json_pack("{s:s}", "session", h->session);
 	int64_t		room = (deadline - clock_us()) / 1000 + 1;
 	int64_t		third = h->ttl_us / 3000;
-	bool		idle = pthread_mutex_trylock(&h->asking_mutex) == 0;
-	lf_result	result;
 
-	/* an acquire that waits must not make a renewal wait */
-	result = lf_ask_with(h, idle ? h->asking : h->renewing, "/v1/renew", body,
-						 room < third ? room : third, NULL, sent);
-	if (idle)
-		pthread_mutex_unlock(&h->asking_mutex);
-	json_decref(body);
-	return result;
+	return h->service->renew(h, room < third ? room : third, sent);
 }
 
 /* Called with the mutex held. */
@@ -111,16 +143,17 @@ static void
 renew_once(lf_holder *h, int *failures)
 {
 	int64_t		deadline = h->deadline;
+	int			lease = h->lease;
 	int64_t		sent;
 	lf_result	result;
 
 	pthread_mutex_unlock(&h->mutex);
 	result = ask_renewal(h, deadline, &sent);
+	pthread_mutex_lock(&h->mutex);
+	if (h->state == LF_FENCED || h->lease != lease)
+		return;					/* the answer is about a lease that has ended */
 	if (result == LF_OK && h->options.on_lease)
 		h->options.on_lease(h->options.arg, "renew", h->session, sent, h->ttl_us);
-	pthread_mutex_lock(&h->mutex);
-	if (h->state == LF_FENCED)
-		return;
 	if (result == LF_GONE)
 		fence_locked(h, "the service says the session is gone");
 	else

@@ -24,7 +24,8 @@ own_table() {
 		CREATE SCHEMA pause_kit;
 		CREATE TABLE pause_kit.account (name text PRIMARY KEY, n bigint NOT NULL DEFAULT 0);
 		INSERT INTO pause_kit.account
-			SELECT 'pause:' || v FROM unnest(ARRAY['between', 'open-read', 'open-held', 'etcdctl']) v
+			SELECT 'pause:' || v FROM unnest(ARRAY['between', 'open-read', 'open-held', 'etcdctl', 'idle', 'bypass',
+				'cut-short', 'turns-1']) v
 			UNION ALL SELECT 'cut-' || i FROM generate_series(1, 8) i
 			UNION ALL SELECT 'restore-' || i FROM generate_series(1, 8) i
 			UNION ALL SELECT 'storm-' || i FROM generate_series(1, 2000) i;

@@ -39,6 +39,9 @@ event() {
 	grep -F "\"who\":\"$2\",\"what\":\"$3\",\"phase\":\"$4\"" "$1" | head -n 1 | jq -r ".$5 // \"\"" || true
 }
 
+grants_reach() { [ "$(grants "$1")" -ge "$2" ]; }
+grants() { grep -c '"what":"acquire","phase":"ok"' "$1" || true; }
+
 seconds_between() { awk -v a="$1" -v b="$2" 'BEGIN { if (a == "" || b == "") print "?"; else printf "%.2f", (b - a) / 1e6 }'; }
 milliseconds() { awk -v us="$1" 'BEGIN { if (us == "") print "?"; else printf "%.1f", us / 1e3 }'; }
 
@@ -85,10 +88,11 @@ print_table() {
 write_facts() {
 	{
 		printf 'run\t%s, scale %s\n' "$(date -u '+%Y-%m-%d %H:%M UTC')" "$SCALE"
-		printf 'lease\t%s s; a holder is stopped for %s s; %s clients in the storm\n' "$TTL" "$STOP" "$CLIENTS"
+		printf 'lease\t%s s; a holder is stopped for %s s%s\n' "$TTL" "$STOP" \
+			"${WITH_ETCD:+; $CLIENTS clients in the storm}"
 		printf 'lockfence\t%s\n' "$(sql "SELECT extversion FROM pg_extension WHERE extname = 'lockfence'")"
 		printf 'PostgreSQL\t%s\n' "$(sql 'SHOW server_version')"
-		printf 'etcd\t%s, three members\n' "$(etcd --version | sed -n 's/^etcd Version: //p')"
+		[ -z "$WITH_ETCD" ] || printf 'etcd\t%s, three members\n' "$(etcd --version | sed -n 's/^etcd Version: //p')"
 		printf 'machine\t%s processors, Linux %s\n' "$(nproc)" "$(uname -r)"
 	} >"$OUT/facts.tsv"
 }

@@ -40,7 +40,7 @@ service_tests() {
 	answers 'an administrator begins the first epoch' 200 '' "$ADMIN" /v1/advance-epoch '{"reason":"test"}'
 	answers 'an epoch comes once' 409 epoch_too_low "$ADMIN" /v1/advance-epoch '{"reason":"test","epoch":1}'
 
-	answers 'a session is opened' 200 '' a /v1/session '{"ttl":10}'
+	answers 'a session is opened' 200 '' a /v1/session '{"ttl":600}'
 	s=$(field session)
 	answers 'a session of no time is not' 400 bad_ttl a /v1/session '{"ttl":0}'
 	answers 'a lock is granted' 200 '' a /v1/acquire "{\"session\":\"$s\",\"resource\":\"x/1\",\"request\":\"r1\"}"

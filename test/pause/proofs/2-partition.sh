@@ -38,9 +38,6 @@ proof_2() {
 	netns_stop
 }
 
-grants_reach() { [ "$(grants "$1")" -ge "$2" ]; }
-grants() { grep -c '"what":"acquire","phase":"ok"' "$1" || true; }
-
 # Was there an unanswered acquire that had been granted?  A cut may find none under way, so that there are more.
 was_ambiguous() {
 	call "$ADMIN" /v1/stats

@@ -101,6 +101,12 @@ draw(FILE *out, char proof, json_t *events, const char *name)
 		case '2': figure_partition(out, &s); break;
 		case '3': figure_restore(out, &s); break;
 		case '4': figure_storm(out, events, &s); break;
+		case '5':
+			if (strcmp(name, "5-turns.jsonl") == 0)
+				figure_partition(out, &s);
+			else
+				figure_pause(out, &s);
+			break;
 		default: break;
 	}
 	fputs("</figure>\n", out);

@@ -59,6 +59,12 @@ static const struct
 		"Each client has a certificate, a session and a lock of its own. After the kill, the dead clients' locks "
 		"stay held until their leases run out, and all new clients ask at the same time. Each must get its lock, "
 		"and the service must turn away acquires but not one renewal, since a lost renewal is a lost lock."},
+	{"Proof 5: leases of PostgreSQL, with no lock service",
+		"The pauses of proof 1 again, with leases that PostgreSQL grants itself (<code>lockfence_lease</code>). The "
+		"grant presents the token: the stopped holder is out from its commit on, also if the successor has done "
+		"nothing yet. Then several clients take one lease in turn. Two controls sabotage it: with the fence "
+		"bypassed the stale write is accepted, and where a living lease is cut short by hand there are two "
+		"holders at once. The checker must find both; in the second case the stale write is refused all the same."},
 };
 
 void
@@ -79,7 +85,7 @@ page_begin(FILE *out, int held, int failed, int not_run)
 	fputs("</p><p>A lock service gives each holder a <em>token</em> that only goes up. A holder that is paused "
 		  "past its lease does not know that another holder has the lock, and writes nevertheless. With lockfence "
 		  "PostgreSQL keeps the highest accepted token (the <em>mark</em>) and refuses a write below it. This "
-		  "report shows that with real processes, a real etcd quorum and a real PostgreSQL. Every operation was "
+		  "report shows that with real processes, real lock services and a real PostgreSQL. Every operation was "
 		  "recorded, and a checker decided whether the record fits an exclusive lock and a fenced row.</p><dl>",
 		  out);
 }
@@ -145,6 +151,13 @@ page_history_title(const char *file)
 		{"1-control.jsonl", "Control: the same without a fence, where the stale write is accepted"},
 		{"2-partition.jsonl", "The locks, and when the leader was cut off"},
 		{"3-restore.jsonl", "Before and after each disaster"},
+		{"5-between.jsonl", "Stopped outside a transaction"},
+		{"5-open-read.jsonl", "Stopped in a transaction that has read"},
+		{"5-open-held.jsonl", "Stopped in a transaction that holds the resource"},
+		{"5-idle.jsonl", "Stopped; the successor has done nothing but acquire"},
+		{"5-bypass.jsonl", "Control: the fence is bypassed, and the stale write is accepted"},
+		{"5-cut-short.jsonl", "Control: a living lease is cut short by hand, and the write refused all the same"},
+		{"5-turns.jsonl", "Clients that take one lease in turn"},
 		{"4-storm.jsonl", "Clients that hold their lock, and renewals answered"},
 	};
 

@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "writer.h"
 
@@ -27,8 +28,15 @@ on_lease(void *arg, const char *what, const char *session, int64_t sent_us, int6
 bool
 lock_open(writer *w)
 {
+	static char owner[96];
 	char		message[200];
 
+	if (w->leases)
+	{
+		snprintf(owner, sizeof owner, "%s/%d", w->history.who, (int) getpid());
+		w->options.owner = owner;
+		w->options.lease_dsn = w->dsn;
+	}
 	w->options.on_fence = on_fence;
 	w->options.on_lease = on_lease;
 	w->options.arg = w;
@@ -48,6 +56,19 @@ static const char *const names[] = {
 	"ok", "held", "busy", "sealed", "unknown", "gone", "failed"
 };
 
+/* A grant by PostgreSQL is two operations in one: it presents the token as well. */
+static void
+record_takeover(writer *w, const char *acquire, const char *phase, const char *token)
+{
+	char		id[100];
+
+	if (!w->leases)
+		return;
+	snprintf(id, sizeof id, "%s-p", acquire);
+	record(&w->history, "present", phase, "{s:s, s:s, s:s*}", "id", id, "lock", w->resource,
+		   "token", token);
+}
+
 /*
  * Tries until granted or until wait_s have passed.  One request, so one name and
  * one interval in the history, however often it had to be asked again.
@@ -59,11 +80,13 @@ lock_take(writer *w, int wait_s)
 	int64_t		until = clock_us() + wait_s * INT64_C(1000000);
 	char		id[96];
 	char		token[32];
+	const char *phase;
 	lf_result	result;
 	bool		unknown = false;
 
 	snprintf(id, sizeof id, "%s-a%d", w->history.who, ++n);
 	record(&w->history, "acquire", "call", "{s:s, s:s}", "id", id, "lock", w->resource);
+	record_takeover(w, id, "call", NULL);
 	for (int attempt = 0;; attempt++)
 	{
 		result = lf_holder_try(w->holder, w->resource, id, 500, &w->token);
@@ -74,9 +97,10 @@ lock_take(writer *w, int wait_s)
 		sleep_us(lf_holder_retry_ms(w->holder, attempt) * INT64_C(1000));
 	}
 	snprintf(token, sizeof token, "%" PRId64, result == LF_OK ? w->token : 0);
-	record(&w->history, "acquire", unknown && result != LF_OK ? "unknown" : phase_of(result),
-		   "{s:s, s:s, s:s, s:s, s:s}", "id", id, "lock", w->resource, "token", token,
+	phase = unknown && result != LF_OK ? "unknown" : phase_of(result);
+	record(&w->history, "acquire", phase, "{s:s, s:s, s:s, s:s, s:s}", "id", id, "lock", w->resource, "token", token,
 		   "session", lf_holder_session(w->holder), "code", names[result]);
+	record_takeover(w, id, phase, token);
 	return result == LF_OK;
 }
 

@@ -20,7 +20,7 @@ static void
 usage(void)
 {
 	fprintf(stderr, "usage: pause-writer --scenario NAME --resource NAME --dsn DSN --history FILE"
-			" --who NAME\n  (--url URL --ca F --cert F --key F --ttl S | --token T)"
+			" --who NAME\n  ((--leases | --url URL --ca F --cert F --key F) --ttl S | --token T)"
 			" [--gate F] [--wait S]\n  [--seconds N --locks N --stop-file F] [--account T | --table T --row JSON --change JSON]\n");
 	exit(64);
 }
@@ -39,6 +39,7 @@ set_option(writer *w, int option)
 		case 'a': w->options.ca = optarg; break;
 		case 'c': w->options.cert = optarg; break;
 		case 'k': w->options.key = optarg; break;
+		case 'L': w->leases = true; break;
 		case 't': w->options.ttl_s = atoi(optarg); break;
 		case 'T':
 			if (!token_parse(optarg, &w->token))
@@ -67,14 +68,14 @@ read_options(writer *w, int argc, char **argv)
 		{"ttl", 1, NULL, 't'}, {"token", 1, NULL, 'T'}, {"gate", 1, NULL, 'g'},
 		{"wait", 1, NULL, 'w'}, {"seconds", 1, NULL, 'n'}, {"locks", 1, NULL, 'l'},
 		{"table", 1, NULL, 'b'}, {"row", 1, NULL, 'R'}, {"change", 1, NULL, 'C'},
-		{"stop-file", 1, NULL, 'S'}, {"account", 1, NULL, 'A'},
+		{"leases", 0, NULL, 'L'}, {"stop-file", 1, NULL, 'S'}, {"account", 1, NULL, 'A'},
 		{NULL, 0, NULL, 0}
 	};
 	int			option;
 
 	while ((option = getopt_long(argc, argv, "", longs, NULL)) != -1)
 		set_option(w, option);
-	if (!w->scenario || !w->resource || !w->dsn || (!w->options.url && !w->token) ||
+	if (!w->scenario || !w->resource || !w->dsn || (!w->options.url && !w->leases && !w->token) ||
 		(w->table && (!w->row || !w->change)))
 		usage();
 }
@@ -95,7 +96,7 @@ main(int argc, char **argv)
 		return 2;
 	}
 	curl_global_init(CURL_GLOBAL_ALL);
-	if (!db_connect(&w) || (w.options.url && !lock_open(&w)))
+	if (!db_connect(&w) || ((w.options.url || w.leases) && !lock_open(&w)))
 		return 2;
 	status = run_scenario(&w);
 	lf_holder_close(w.holder);

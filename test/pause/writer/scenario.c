@@ -38,7 +38,7 @@ take_over(writer *w)
 {
 	if (w->holder && !lock_take(w, w->wait_s))
 		return false;
-	return db_present(w) == ACCEPTED;
+	return w->leases || db_present(w) == ACCEPTED;
 }
 
 /* Checks, says that it is where it shall be stopped, and goes on through the gate. */
@@ -88,11 +88,14 @@ pause_open(writer *w, bool holding)
 	return judge_stale_write(w, f);
 }
 
-/* The next holder: takes over, writes, writes again after the old one woke up. */
+/*
+ * The next holder: takes over, writes, writes again after the old one woke up.
+ * An idle one writes only then.
+ */
 static int
-succeed(writer *w)
+succeed(writer *w, bool idle)
 {
-	if (!take_over(w) || db_write(w, false) != ACCEPTED)
+	if (!take_over(w) || (!idle && db_write(w, false) != ACCEPTED))
 		return trouble(w, "could not take over");
 	wait_for_gate(w);
 	if (db_write(w, false) != ACCEPTED)
@@ -107,7 +110,7 @@ one_round(writer *w)
 {
 	if (!lock_take(w, w->wait_s))
 		return;
-	if (db_present(w) == ACCEPTED)
+	if (w->leases || db_present(w) == ACCEPTED)
 		for (int i = 0; i < 2 && lf_holder_check(w->holder) == LF_HOLDING; i++)
 			db_write(w, false);
 	lock_give_back(w);
@@ -173,7 +176,9 @@ run_scenario(writer *w)
 	if (strcmp(w->scenario, "open-held") == 0)
 		return pause_open(w, true);
 	if (strcmp(w->scenario, "successor") == 0)
-		return succeed(w);
+		return succeed(w, false);
+	if (strcmp(w->scenario, "idle-successor") == 0)
+		return succeed(w, true);
 	if (strcmp(w->scenario, "loop") == 0)
 		return loop(w);
 	return trouble(w, "there is no such scenario");

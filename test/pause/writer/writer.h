@@ -24,6 +24,7 @@ typedef struct writer
 	recorder	history;
 	const char *resource;
 	int64_t		token;
+	bool		leases;			/* of PostgreSQL: the acquire presents the token */
 	const char *dsn;
 	PGconn	   *conn;
 	const char *account;		/* the kit's own table */
