@@ -42,6 +42,7 @@ typedef struct EndedNote
 } EndedNote;
 
 static EndedNote *notes = NULL;
+static emit_log_hook_type previous_log_hook = NULL;
 
 /* How much shared memory the notes take, in bytes. */
 static Size
@@ -150,11 +151,11 @@ set_detail(ErrorData *edata, char *detail)
 
 /*
  * Have an error say that the transaction gave way to an advance, if it did.
- * Called by the hook of the server's log, which sees an error before the client
- * does; where errors are not logged, it says nothing.
+ * The hook of the server's log sees an error before the client does; where errors
+ * are not logged, it says nothing.
  */
-void
-lockfence_explain_end(ErrorData *edata)
+static void
+explain_end(ErrorData *edata)
 {
 	EndedNote	note;
 
@@ -165,4 +166,20 @@ lockfence_explain_end(ErrorData *edata)
 						describe_resource(note.resource), note.pid, lockfence_token_text(note.token)));
 	if (edata->hint == NULL)
 		edata->hint = pstrdup("The lock has since been granted to another holder. Stop the work done under this grant; acquire the lock again and present its new token.");
+}
+
+static void
+explain_in_log(ErrorData *edata)
+{
+	explain_end(edata);
+	if (previous_log_hook)
+		previous_log_hook(edata);
+}
+
+/* Called once per backend, or by the postmaster. */
+void
+lockfence_ended_init(void)
+{
+	previous_log_hook = emit_log_hook;
+	emit_log_hook = explain_in_log;
 }

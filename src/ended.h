@@ -9,7 +9,7 @@
 #include "shmem.h"
 
 extern void lockfence_note_end(int pid, const FenceCheck *check);
-extern void lockfence_explain_end(ErrorData *edata);
+extern void lockfence_ended_init(void);
 extern const SharedSegment lockfence_ended_segment;
 
 #endif							/* LOCKFENCE_ENDED_H */

@@ -130,46 +130,13 @@ remember(const FenceCheck *check, bool advanced, bool locked)
 	lockfence_remember_token(check->write.resource, held);
 }
 
-/*
- * Hold the resource if the mark still is what was read, which is to be read again
- * after a wait.
- */
-static bool
-hold_if_unchanged(ResourceHold *hold, MarkScan *scan, bool briefly)
-{
-	if (!lockfence_try_hold(hold, scan->resource, briefly))
-	{
-		lockfence_mark_unpin(scan);
-		lockfence_wait_for_hold(hold);
-	}
-	if (lockfence_mark_unchanged(scan) && lockfence_grant_hold(hold))
-		return true;
-	lockfence_release_hold(hold);
-	return false;
-}
-
-/* Hold the mark by a lock on its row, until which the resource is held briefly. */
-static bool
-hold_by_tuple(MarkScan *scan)
-{
-	ResourceHold hold;
-	bool		locked;
-
-	if (!hold_if_unchanged(&hold, scan, true))
-		return false;
-	locked = lockfence_mark_lock_tuple(scan);
-	lockfence_release_hold(&hold);
-	return locked;
-}
-
 /* Keep a mark that equals the token from changing before the end. */
 static Verdict
 hold_mark(MarkScan *scan, const FenceCheck *check)
 {
 	bool		by_tuple = lockfence_held_locks() >= lockfence_max_resource_locks;
-	ResourceHold hold;
 
-	if (!(by_tuple ? hold_by_tuple(scan) : hold_if_unchanged(&hold, scan, false)))
+	if (!(by_tuple ? lockfence_hold_by_tuple(scan) : lockfence_hold_mark(scan)))
 		return START_OVER;
 	if (!by_tuple && !scan->own)
 		lockfence_cache_put(scan->resource, check->token, scan->witness);

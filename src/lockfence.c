@@ -45,6 +45,7 @@ _PG_init(void)
 	lockfence_guarded_init();
 	lockfence_stats_init();
 	lockfence_refusals_init();
+	lockfence_ended_init();
 	lockfence_set_refusal_sink(lockfence_record_refusal);
 	lockfence_cache_init();
 	lockfence_shmem_init(segments, lengthof(segments));

@@ -1,7 +1,7 @@
 /*
  * lockwait.c
- *		Waiting for the transactions in the way of a change of a mark, and what an
- *		advance does about them.
+ *		Holding a mark that was read, and waiting for the transactions in the way of
+ *		its change, with what an advance does about them.
  *
  * A transaction comes to hold only after it read a mark equal to its token, and
  * the tokens of a mark go up.  So a transaction that holds a resource while its
@@ -74,6 +74,47 @@ report_wait(void *arg)
 	if (report->gid != NULL)
 		errhint("Prepared transaction \"%s\" holds the resource and cannot be preempted. Use COMMIT PREPARED or ROLLBACK PREPARED to end it.",
 				lockfence_visible(report->gid));
+}
+
+/*
+ * Hold the resource if the mark still is what was read, which is to be read again
+ * after a wait.
+ */
+static bool
+hold_if_unchanged(ResourceHold *hold, MarkScan *scan, bool briefly)
+{
+	if (!lockfence_try_hold(hold, scan->resource, briefly))
+	{
+		lockfence_mark_unpin(scan);
+		lockfence_wait_for_hold(hold);
+	}
+	if (lockfence_mark_unchanged(scan) && lockfence_grant_hold(hold))
+		return true;
+	lockfence_release_hold(hold);
+	return false;
+}
+
+/* Hold the resource of a mark that was read; false if the mark has changed since. */
+bool
+lockfence_hold_mark(MarkScan *scan)
+{
+	ResourceHold hold;
+
+	return hold_if_unchanged(&hold, scan, false);
+}
+
+/* The same by a lock on the mark's row, until which the resource is held briefly. */
+bool
+lockfence_hold_by_tuple(MarkScan *scan)
+{
+	ResourceHold hold;
+	bool		locked;
+
+	if (!hold_if_unchanged(&hold, scan, true))
+		return false;
+	locked = lockfence_mark_lock_tuple(scan);
+	lockfence_release_hold(&hold);
+	return locked;
 }
 
 /* The first column of a query's first row, or NULL. */

@@ -1,6 +1,6 @@
 /*
  * lockwait.h
- *		Waiting for those in the way of a change of a mark.
+ *		Holding a mark, and waiting for those in the way of its change.
  */
 #ifndef LOCKFENCE_LOCKWAIT_H
 #define LOCKFENCE_LOCKWAIT_H
@@ -9,6 +9,8 @@
 #include "mark.h"
 #include "resource.h"
 
+extern bool lockfence_hold_mark(MarkScan *scan);
+extern bool lockfence_hold_by_tuple(MarkScan *scan);
 extern void lockfence_lock_exclusive(const ResourceKey *resource);
 extern bool lockfence_lock_for_advance(const FenceCheck *check, MarkScan *scan);
 extern bool lockfence_wait_for_lockers(MarkScan *scan);

@@ -31,7 +31,6 @@
 
 #include "check.h"
 #include "compat.h"
-#include "ended.h"
 #include "lockfence.h"
 #include "refusals.h"
 #include "refuse.h"
@@ -128,7 +127,6 @@ shared_ring(void)
 static void
 filter_log(ErrorData *edata)
 {
-	lockfence_explain_end(edata);
 	if (hidden_code != 0 && edata->sqlerrcode == hidden_code)
 	{
 		hidden_code = 0;
