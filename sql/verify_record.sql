@@ -1,5 +1,5 @@
--- The record against what is fenced: tables that came without their marks, and
--- tables that have lost their guards.
+-- Tables that came without the record of their fence, rows that came without their marks, and tables that have lost
+-- their guards.
 
 CREATE FUNCTION lockfence._is_on_record(member regclass)
 RETURNS boolean
@@ -52,3 +52,71 @@ AS $$
 $$;
 COMMENT ON FUNCTION lockfence._verify_record(lockfence._member[]) IS
 'findings of verify(): fenced tables that came without the record of their fence';
+
+-- This reads rows, but only a few per table; it does not wait long for a lock, and reads nothing that the caller may not
+-- read.  The errors that it passes over are findings of other functions.
+CREATE FUNCTION lockfence._unmarked_rows(member regclass, settings jsonb, OUT lack_marks boolean, OUT are_ahead boolean)
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '100ms'
+AS $$
+BEGIN
+	IF NOT (has_table_privilege(member, 'SELECT') AND has_table_privilege('lockfence.mark', 'SELECT')
+		AND has_table_privilege('lockfence.state', 'SELECT')) OR row_security_active(member) THEN
+		RETURN;
+	END IF;
+	SELECT bool_or(NOT r.has_mark), bool_or(r.has_mark) INTO lack_marks, are_ahead
+	FROM lockfence._rows_above_marks(member, settings ->> 'resource', settings ->> 'token_column', 100) r
+	WHERE r.token > (SELECT coalesce(max(value), 0) FROM lockfence.state WHERE name = 'minimum');
+EXCEPTION
+	WHEN lock_not_available OR undefined_column OR feature_not_supported OR invalid_parameter_value THEN
+		NULL;
+	-- the marks cannot be read, which is a finding of its own
+	WHEN undefined_table OR object_not_in_prerequisite_state OR data_corrupted THEN
+		NULL;
+END
+$$;
+COMMENT ON FUNCTION lockfence._unmarked_rows(regclass, jsonb) IS
+'whether a row carries a token whose resource has no mark, or one above its mark, as far as a few rows show';
+
+CREATE FUNCTION lockfence._verify_marks(members lockfence._member[])
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH looked_at AS MATERIALIZED (
+		SELECT m.member, m.root, m.settings FROM unnest(members) m JOIN pg_class c ON c.oid = m.member
+		WHERE m.is_guarded AND c.relkind = 'r' AND m.settings ?& ARRAY['resource', 'token_column']
+			AND lockfence._is_on_record(m.member)
+	), seen AS MATERIALIZED (
+		SELECT l.root, bool_or(u.lack_marks) AS lack_marks, bool_or(u.are_ahead) AS are_ahead
+		FROM looked_at l CROSS JOIN LATERAL lockfence._unmarked_rows(l.member, l.settings) u
+		GROUP BY l.root
+	)
+	SELECT s.root, 'error', 'marks_missing',
+		format('Rows of %s carry tokens of resources that have no mark, as after a restore without lockfence.mark: stale tokens pass.',
+			s.root),
+		CASE WHEN r.is_whole THEN format('SELECT lockfence.reconcile(%s);', lockfence._relation_literal(s.root)) END,
+		CASE WHEN NOT r.is_whole THEN
+			'Some of its partitions or children are not on record, and lockfence.reconcile() would put them there: see not_on_record first.' END
+	FROM seen s CROSS JOIN LATERAL (
+			SELECT bool_and(lockfence._is_on_record(f.member)) FROM lockfence._family(s.root) f
+		) AS r (is_whole)
+	WHERE s.lack_marks
+	UNION ALL
+	SELECT s.root, 'error', 'marks_behind',
+		format('Rows of %s carry tokens above the marks of their resources, as after a write under lockfence.bypass: tokens in between can pass.',
+			s.root),
+		NULL, 'Call lockfence.reconcile(), unless lockfence.reset_mark() lowered a mark on purpose and the tokens in the rows are wrong.'
+	FROM seen s
+	WHERE s.are_ahead
+	UNION ALL
+	SELECT l.member, 'info', 'rows_hidden',
+		format('Row-level security hides rows of %s from the current role: verify() did not check whether their marks are there.',
+			l.member),
+		NULL, 'Call verify() as a role that bypasses row-level security.'
+	FROM looked_at l
+	WHERE has_table_privilege(l.member, 'SELECT') AND row_security_active(l.member)
+$$;
+COMMENT ON FUNCTION lockfence._verify_marks(lockfence._member[]) IS
+'findings of verify(): marks that did not come with the rows';
