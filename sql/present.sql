@@ -28,11 +28,11 @@ AS 'MODULE_PATHNAME', 'lockfence_is_current';
 COMMENT ON FUNCTION lockfence.is_current(text, lockfence.fence_token) IS
 'whether the token would be accepted now. It takes no lock, so the answer is only advice; works on a standby. LF003 if it is not a token';
 
-CREATE FUNCTION lockfence._light_holders(resource text)
+CREATE FUNCTION lockfence._fast_path_holders(resource text)
 RETURNS integer[]
 LANGUAGE c VOLATILE STRICT
-AS 'MODULE_PATHNAME', 'lockfence_light_holders';
-COMMENT ON FUNCTION lockfence._light_holders(text) IS
+AS 'MODULE_PATHNAME', 'lockfence_fast_path_holders';
+COMMENT ON FUNCTION lockfence._fast_path_holders(text) IS
 'processes whose transactions hold a resource without a lock that pg_locks shows';
 
 -- 19526 is the class of lockfence's locks, see prepared_holds.
@@ -41,7 +41,7 @@ RETURNS TABLE (pid integer)
 LANGUAGE sql VOLATILE STRICT ROWS 10
 SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT unnest(lockfence._light_holders(resource))
+	SELECT unnest(lockfence._fast_path_holders(resource))
 	UNION
 	SELECT l.pid
 	FROM pg_database d

@@ -33,6 +33,7 @@
 #include "resource.h"
 #include "visible.h"
 
+PG_FUNCTION_INFO_V1(lockfence_fast_path_holders);
 PG_FUNCTION_INFO_V1(lockfence_light_holders);
 
 /* Conflicts with the exclusive mode and not with itself. */
@@ -286,9 +287,9 @@ lockfence_holder_pids(const ResourceKey *resource)
 	return pids;
 }
 
-/* _light_holders(resource): the processes that hold it by the fast path, ours too */
+/* _fast_path_holders(resource): the processes that hold it by the fast path, ours too */
 Datum
-lockfence_light_holders(PG_FUNCTION_ARGS)
+lockfence_fast_path_holders(PG_FUNCTION_ARGS)
 {
 	ArrayBuildState *pids = initArrayResult(INT4OID, CurrentMemoryContext, false);
 	VirtualTransactionId vxid;
@@ -305,4 +306,11 @@ lockfence_light_holders(PG_FUNCTION_ARGS)
 									CurrentMemoryContext);
 	}
 	PG_RETURN_DATUM(makeArrayResult(pids, CurrentMemoryContext));
+}
+
+/* _light_holders(resource), as 1.1 declared it */
+Datum
+lockfence_light_holders(PG_FUNCTION_ARGS)
+{
+	return lockfence_fast_path_holders(fcinfo);
 }

@@ -5,7 +5,7 @@ CREATE SCHEMA test_many;
 SET search_path = test_many;
 CREATE VIEW resource_locks AS
 SELECT (SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory' AND objsubid = 19526) +
-	(SELECT count(*) FROM lockfence.mark WHERE pg_backend_pid() = ANY (lockfence._light_holders(resource))) AS locks;
+	(SELECT count(*) FROM lockfence.mark WHERE pg_backend_pid() = ANY (lockfence._fast_path_holders(resource))) AS locks;
 CREATE TABLE item (id integer, note text);
 SELECT lockfence.attach('item', 'many:{id}', 'token');
 

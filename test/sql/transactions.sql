@@ -9,7 +9,7 @@ INSERT INTO item VALUES (1, 'new', 10), (2, 'new', 10);
 -- The locks that this session holds on resources.
 CREATE VIEW resource_locks AS
 SELECT (SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory' AND objsubid = 19526) +
-	(SELECT count(*) FROM lockfence.mark WHERE pg_backend_pid() = ANY (lockfence._light_holders(resource))) AS held;
+	(SELECT count(*) FROM lockfence.mark WHERE pg_backend_pid() = ANY (lockfence._fast_path_holders(resource))) AS held;
 
 -- memo that survives ROLLBACK TO: "already checked" must not be remembered once the lock is gone
 BEGIN;
@@ -20,7 +20,7 @@ SELECT * FROM lockfence.presented();
 ROLLBACK TO s;
 SELECT * FROM resource_locks;
 SELECT * FROM lockfence.presented();
--- ... so the write must show its token again,
+-- ... so the write must present its token again,
 UPDATE item SET note = 'inherited' WHERE id = 1;
 ROLLBACK TO s;
 -- ... and is checked and locked again.

@@ -32,7 +32,7 @@ sub held_is
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	query_is($node, 'postgres', "SELECT count(*) FROM pg_locks WHERE pid = $session->{pid} AND locktype = 'advisory' AND objsubid = 19526",
 		$locks, "$name: locks");
-	query_is($node, 'postgres', "SELECT count(*) FROM lockfence.mark WHERE $session->{pid} = ANY (lockfence._light_holders(resource))",
+	query_is($node, 'postgres', "SELECT count(*) FROM lockfence.mark WHERE $session->{pid} = ANY (lockfence._fast_path_holders(resource))",
 		$slots, "$name: slots");
 	return;
 }
@@ -133,7 +133,7 @@ ask($other, q{BEGIN; SELECT lockfence.present('batch-7', 10)});
 # ---- the server crashes
 
 kill('KILL', $holder->{pid}) == 1 or die 'not killed';
-$node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM lockfence.mark WHERE lockfence._light_holders(resource) <> '{}'})
+$node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM lockfence.mark WHERE lockfence._fast_path_holders(resource) <> '{}'})
   or die 'the server does not come back';
 $other = session($node, 'postgres');
 is(ask($other, q{SELECT lockfence.present('batch-6', 11)}), '10', 'nothing is held after a crash');
