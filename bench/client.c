@@ -5,8 +5,8 @@
  * A variant is a file of bench/variants; its statements are prepared, sent one
  * by one as an application would, and run in the schema that bears its name.
  * In every round each variant has one short slice, of the same number of
- * operations, on sessions of its own that stay open, so that whatever disturbs
- * the machine disturbs all variants alike and nobody pays for a start.
+ * operations, on sessions of its own that stay open: a disturbance of the machine
+ * disturbs all variants alike, and no variant pays for a start.
  *
  * One line of CSV a slice: variant, round, clients, the first session's process, operations,
  * seconds, CPU seconds of the sessions' processes, bytes of WAL, new multixacts.
@@ -486,7 +486,7 @@ main(int argc, char **argv)
 			open_client(&variants[v].clients[i], &variants[v], i);
 		warm(&variants[v]);
 	}
-	/* nobody always comes after the same */
+	/* no variant always comes after the same other one */
 	for (int round = 0; round < nrounds; round++)
 		for (int v = 0; v < nvariants; v++)
 			run_slice(&variants[(v + round) % nvariants], round);

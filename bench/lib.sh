@@ -38,7 +38,7 @@ start_bench() {
 # make_variants ROWS RESOURCES VARIANT...: each in the schema of its name; which row belongs to which resource
 # is the client's rule, see write_value() there.  Rows are like those of pgbench_accounts, but for the column that is
 # written, which is the last: else the WAL of an update that also sets a token, added behind it, has the filler between
-# the two.  Pages have room, as in a table that has been updated for a while.
+# the two.  Pages have free space, as in a table that has been updated for a while.
 make_variants() {
 	local rows=$1 resources=$2 variant
 	shift 2

@@ -1,5 +1,5 @@
 -- What a hostile owner makes, with CREATE on one schema and EXECUTE on the guards and nothing else: everything that an
--- owner of tables can define and somebody else might evaluate.  All of it comes to mal.spring(), which tells the
+-- owner of tables can define and another role might evaluate.  All of it comes to mal.spring(), which tells the
 -- server's log if it runs with another role's rights, and then takes what it can.
 SET client_min_messages = warning;
 SET search_path = mal, pg_catalog;
@@ -17,7 +17,7 @@ BEGIN
 	RETURN true;
 END
 $$;
--- Whoever says "immutable" is believed.
+-- A function that is declared immutable is believed to be so.
 CREATE FUNCTION spring_int(what text, value bigint) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS
 'BEGIN PERFORM mal.spring(what); RETURN value; END';
 CREATE FUNCTION spring_text(what text, value text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS

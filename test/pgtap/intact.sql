@@ -1,4 +1,4 @@
--- fence_is_intact(), fences_are_intact(), survives_zombie(), and each way in which a fence is damaged
+-- fence_is_intact(), fences_are_intact(), survives_zombie(), and each way in which a fence gets a gap
 SET client_min_messages = warning;
 BEGIN;
 CREATE EXTENSION IF NOT EXISTS lockfence_pgtap CASCADE;
@@ -18,8 +18,8 @@ BEGIN
 END
 $$;
 
-CREATE TABLE damage (name text, kind text, act text, code text, lets_pass boolean, survives boolean);
-INSERT INTO damage VALUES
+CREATE TABLE gap (name text, kind text, act text, code text, lets_pass boolean, survives boolean);
+INSERT INTO gap VALUES
 	('removed', 'template', 'DROP TRIGGER "~lockfence_row" ON %I', 'guard_missing', true, false),
 	('removed', 'constant', 'DROP TRIGGER "~lockfence_statement" ON %I', 'guard_missing', true, false),
 	('detached', 'row', 'SELECT lockfence.detach(%L)', 'guard_missing', true, false),
@@ -42,7 +42,7 @@ INSERT INTO damage VALUES
 	('new_partition', 'constant', 'CREATE TABLE %I_1 PARTITION OF %1$I FOR VALUES FROM (100) TO (200)', 'unfenced_leaf', false, true),
 	('new_partition', 'template', 'CREATE TABLE %I_1 PARTITION OF %1$I FOR VALUES FROM (100) TO (200)', 'guard_missing', false, true);
 
-CREATE FUNCTION harm(d damage) RETURNS SETOF text LANGUAGE plpgsql AS $$
+CREATE FUNCTION harm(d gap) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
 	name text := d.name || '_' || d.kind;
 	resource text := CASE d.kind WHEN 'template' THEN name || ':1' WHEN 'constant' THEN name END;
@@ -66,10 +66,10 @@ END
 $$;
 
 SELECT plan(212);
-SELECT harm(d) FROM damage d;
+SELECT harm(d) FROM gap d;
 
 SELECT * FROM check_test(fence_is_intact('absent'), false, 'fence_is_intact(absent)', NULL, '    table absent does not exist');
-SELECT * FROM check_test(fences_are_intact(), false, 'fences_are_intact(damaged)',
+SELECT * FROM check_test(fences_are_intact(), false, 'fences_are_intact(gaps)',
 	'Every fence of the database should be intact', 'error: guard_disabled: .*error: guard_not_always: ', true);
 SELECT * FROM check_test(fences_are_intact('all of them'), false, 'fences_are_intact(description)', 'all of them');
 SELECT * FROM check_test(survives_zombie('absent', '{"id": 1}', '{"state": "late"}', 'no table'), false,

@@ -33,8 +33,8 @@ set_mark(Worker *w, const Write *x)
 	PGresult   *result;
 	bool		changed;
 
-	w->txn.nshowing = 0;
-	service_show(w, x->kind, x->resource, x->token);
+	w->txn.npresenting = 0;
+	service_present(w, x->kind, x->resource, x->token);
 	PQclear(attempt(w, "BEGIN"));
 	w->may = x->verb == VERB_RAISE ? MAY_BE_HIGHER : 0;
 	result = attempt(w, "SELECT lockfence.%s_mark('%s', %lld, 'property test')",
@@ -84,7 +84,7 @@ prune_marks(Worker *w)
 	PQclear(result);
 }
 
-/* Note what had been acknowledged, once nobody can acknowledge any more. */
+/* Note what had been acknowledged, once no session can acknowledge any more. */
 static void
 note_acknowledged(Shared *shm, int crash)
 {

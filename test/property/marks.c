@@ -9,7 +9,7 @@
 #include <string.h>
 
 /*
- * Show a token and take it back.  Returns the SQLSTATE of a refusal, or "" and
+ * Present a token and roll back.  Returns the SQLSTATE of a refusal, or "" and
  * the mark as it was (0: none).
  */
 static const char *

@@ -29,7 +29,7 @@ static const char usage[] =
 "  --verbs=LIST          of present,update,insert,upsert,delete,merge,copy,move,truncate\n"
 "  --documented-order    present() first and a row of one's own: no deadlock may happen\n"
 "  --no-chaos            no kills, no raise_mark(), no prune()\n"
-"  --no-prepare          no prepared transactions, so that resources are held lightly\n"
+"  --no-prepare          no prepared transactions, so that resources are held by the fast path\n"
 "  --preempt             with lockfence.preempt = on\n"
 "  --crash=COMMAND       run in the middle: it takes the server down and starts it again\n"
 "  --crashes=N           run it N times, at random, and end then or after --seconds\n";

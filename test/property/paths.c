@@ -17,11 +17,11 @@ describe(Worker *w, const Write *x)
 			 isolation_names[w->txn.isolation]);
 }
 
-/* Show the token for the resource by its name; accepting that is an event too. */
+/* Present the token for the resource by its name; accepting that is an event too. */
 static bool
 present_for(Worker *w, const Write *x, int resource)
 {
-	Write		shown = {x->kind, CARRY_RESOURCE, VERB_PRESENT, resource, 0, x->token};
+	Write		present = {x->kind, CARRY_RESOURCE, VERB_PRESENT, resource, 0, x->token};
 	PGresult   *result;
 
 	w->may = w->txn.mixed || x->carrier == CARRY_CONFLICT ? MAY_CONFLICT : 0;
@@ -29,7 +29,7 @@ present_for(Worker *w, const Write *x, int resource)
 					 resource_name(x->kind, resource), (long long) x->token);
 	PQclear(result);
 	return result != NULL &&
-		log_acceptance(w, &shown, resource_name(x->kind, resource));
+		log_acceptance(w, &present, resource_name(x->kind, resource));
 }
 
 /* Have the fence issue the token to go with; that is an event too. */
@@ -41,8 +41,8 @@ issue_for(Worker *w, Write *x)
 
 	describe(w, &issued);
 	w->txn.touched = true;
-	w->txn.nshowing = 0;
-	service_show(w, x->kind, x->resource, service_before_issue(w, x->kind, x->resource));
+	w->txn.npresenting = 0;
+	service_present(w, x->kind, x->resource, service_before_issue(w, x->kind, x->resource));
 	w->may = 0;
 	result = attempt(w, "SELECT lockfence.issue('%s')", resource_name(x->kind, x->resource));
 	if (result == NULL)
@@ -95,8 +95,8 @@ carry_token(Worker *w, const Write *x, int from)
 }
 
 /*
- * The token to go with.  An orderly transaction stays with one a resource, or
- * with one for all; a mixed one is of a new mind every time.  Returns 0 if a
+ * The token to go with.  An orderly transaction stays with one per resource, or
+ * with one for all; a mixed one is of a new mind every time.  Returns 0 if the
  * row cannot move, since its two resources have different tokens already.
  */
 static Token
@@ -184,10 +184,10 @@ carry_and_write(Worker *w, const Write *x, int from)
 {
 	describe(w, x);
 	w->txn.touched = true;
-	w->txn.nshowing = 0;
+	w->txn.npresenting = 0;
 	if (x->verb == VERB_MOVE)
-		service_show(w, x->kind, from, x->token);
-	service_show(w, x->kind, x->resource, x->token);
+		service_present(w, x->kind, from, x->token);
+	service_present(w, x->kind, x->resource, x->token);
 	if (carry_token(w, x, from))
 	{
 		maybe_pause(w, 15);

@@ -147,8 +147,8 @@ typedef struct Stats
 	long		accepted;		/* logged, whether or not committed later */
 	long		deadlocks;		/* found by the server or by the fence */
 	long		deadlock_victims;	/* of the server ... */
-	long		current_victims;	/* ... that held nothing by an outdated token */
-	long		outdated_ended; /* by the fence, holding a lower token than another's */
+	long		current_victims;	/* ... that held nothing by a stale token */
+	long		stale_ended;	/* by the fence, holding a lower token than another's */
 	long		current_ended;	/* ... but holding none */
 	long		misstored;		/* token column differs from the accepted token */
 	ErrorCount	errors[MAX_ERRORS];
@@ -159,7 +159,7 @@ typedef struct Grants
 	_Atomic Token recent[RECENT_GRANTS];
 	atomic_uint n;
 	_Atomic Token acknowledged; /* highest whose COMMIT was confirmed */
-	_Atomic Token shown;		/* highest that anybody has shown, or is about to */
+	_Atomic Token presented;	/* highest that a session has presented, or is about to */
 } Grants;
 
 typedef struct Shared
@@ -184,7 +184,7 @@ typedef struct Shared
 /* ---- a worker ---- */
 
 /* What a statement may fail with, beyond what may always happen. */
-#define MAY_CLASH		0x01	/* contends for data rows: 40001 above READ COMMITTED */
+#define MAY_CLASH		0x01	/* competes for data rows: 40001 above READ COMMITTED */
 #define MAY_DUPLICATE	0x02	/* 23505 on the data table */
 #define MAY_CONFLICT	0x04	/* LF006 */
 #define MUST_MISS		0x08	/* LF002 and nothing else */
@@ -213,8 +213,8 @@ typedef struct Txn
 	Token		ambient_at[MAX_DEPTH];
 	Acceptance	accepted[64];
 	int			naccepted;
-	Acceptance	showing[2];		/* what the write at hand may have accepted */
-	int			nshowing;
+	Acceptance	presenting[2];	/* what the write at hand may have accepted */
+	int			npresenting;
 } Txn;
 
 typedef struct Worker
@@ -254,8 +254,8 @@ extern Token service_grant(Shared *shm, FenceKind kind, int resource);
 extern Token service_choose(Worker *w, FenceKind kind, int resource);
 extern Token service_before_issue(Worker *w, FenceKind kind, int resource);
 extern void service_issued(Worker *w, FenceKind kind, int resource, Token token);
-extern void service_show(Worker *w, FenceKind kind, int resource, Token token);
-extern bool service_outdated(const Worker *w);
+extern void service_present(Worker *w, FenceKind kind, int resource, Token token);
+extern bool service_is_stale(const Worker *w);
 
 /* session.c: statements, and what may go wrong with them */
 extern void session_connect(Worker *w);

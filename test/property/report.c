@@ -54,7 +54,7 @@ add_stats(Stats *sum, const Stats *s)
 	sum->undone += s->undone;
 	sum->reconnects += s->reconnects;
 	sum->deadlocks += s->deadlocks;
-	sum->outdated_ended += s->outdated_ended;
+	sum->stale_ended += s->stale_ended;
 	sum->current_ended += s->current_ended;
 	sum->deadlock_victims += s->deadlock_victims;
 	sum->current_victims += s->current_victims;
@@ -74,8 +74,8 @@ print_figures(Shared *shm, const Stats *sum, const Verdict *v)
 		   atomic_load(&shm->resets), atomic_load(&shm->prunes), atomic_load(&shm->crashes));
 	/* a signal may arrive when its addressee has gone on to the next transaction */
 	printf("  canceled by the fence: %ld that held a resource by a stale token, %ld that did not\n",
-		   sum->outdated_ended, sum->current_ended);
-	printf("  deadlocks that the server found: %ld, of which %ld hit one with no outdated token\n",
+		   sum->stale_ended, sum->current_ended);
+	printf("  deadlocks that the server found: %ld, of which %ld hit one with no stale token\n",
 		   sum->deadlock_victims, sum->current_victims);
 	printf("  accepted: %ld in %ld transactions (%ld read committed, %ld repeatable read, "
 		   "%ld serializable), %ld advances, %ld by siblings\n", v->accepted, v->transactions,

@@ -3,8 +3,8 @@
  *		The pretend lock service, and chance.
  *
  * Like the real one it numbers its grants from one counter, so that the tokens
- * of a resource rise but have gaps.  Unlike it, it hands the lock to whoever
- * asks and tells nobody: every earlier holder is a zombie from then on.
+ * of a resource rise but have gaps.  Unlike it, it hands the lock to each
+ * session that asks and tells no other: all other holders are zombies from then on.
  */
 #include "property.h"
 
@@ -73,7 +73,7 @@ service_grant(Shared *shm, FenceKind kind, int resource)
 /*
  * The token to go with: of a new grant, of the newest one (as its holder or as
  * a sibling of its holder), the one this worker had last, or one of the last
- * few.  The newest may be stale by the time it is shown; that is the point.
+ * few.  The newest may be stale by the time it is presented; that is the point.
  */
 Token
 service_choose(Worker *w, FenceKind kind, int resource)
@@ -100,8 +100,9 @@ service_choose(Worker *w, FenceKind kind, int resource)
 }
 
 /*
- * The fence is about to issue a token, whose number is not known yet: above all that
- * were shown, and so whoever holds the resource by one of those may be ended for it.
+ * The fence is about to issue a token.  Its number is not known yet, but it is above all
+ * that were presented, so a session that holds the resource by one of those may be ended
+ * for it.
  */
 Token
 service_before_issue(Worker *w, FenceKind kind, int resource)
@@ -109,12 +110,12 @@ service_before_issue(Worker *w, FenceKind kind, int resource)
 	Grants	   *grants = &w->shm->grants[fences[kind].slots][resource];
 	unsigned	n = atomic_load(&grants->n);
 	Token		newest = n > 0 ? atomic_load(&grants->recent[(n - 1) % RECENT_GRANTS]) : 0;
-	Token		shown = atomic_load(&grants->shown);
+	Token		presented = atomic_load(&grants->presented);
 
-	return (newest > shown ? newest : shown) + 1;
+	return (newest > presented ? newest : presented) + 1;
 }
 
-/* It has issued that one: the lock service goes on above it, and others may show it as well. */
+/* It has issued that one: the lock service goes on above it, and others may present it as well. */
 void
 service_issued(Worker *w, FenceKind kind, int resource, Token token)
 {
@@ -130,25 +131,25 @@ service_issued(Worker *w, FenceKind kind, int resource, Token token)
 	w->txn.tokens[slots][resource] = token;
 }
 
-/* A token is about to be shown for the resource. */
+/* A token is about to be presented for the resource. */
 void
-service_show(Worker *w, FenceKind kind, int resource, Token token)
+service_present(Worker *w, FenceKind kind, int resource, Token token)
 {
-	_Atomic Token *shown = &w->shm->grants[fences[kind].slots][resource].shown;
-	Token		seen = atomic_load(shown);
-	Acceptance *showing = &w->txn.showing[w->txn.nshowing++ % 2];
+	_Atomic Token *presented = &w->shm->grants[fences[kind].slots][resource].presented;
+	Token		seen = atomic_load(presented);
+	Acceptance *presenting = &w->txn.presenting[w->txn.npresenting++ % 2];
 
-	while (seen < token && !atomic_compare_exchange_weak(shown, &seen, token))
+	while (seen < token && !atomic_compare_exchange_weak(presented, &seen, token))
 		;
-	showing->kind = fences[kind].slots;
-	showing->resource = resource;
-	showing->token = token;
+	presenting->kind = fences[kind].slots;
+	presenting->resource = resource;
+	presenting->token = token;
 }
 
 static bool
-is_outdated(const Worker *w, const Acceptance *a)
+is_stale(const Worker *w, const Acceptance *a)
 {
-	return a->token < atomic_load(&w->shm->grants[a->kind][a->resource].shown);
+	return a->token < atomic_load(&w->shm->grants[a->kind][a->resource].presented);
 }
 
 /*
@@ -156,15 +157,15 @@ is_outdated(const Worker *w, const Acceptance *a)
  * not, no advance has a reason to end it.
  */
 bool
-service_outdated(const Worker *w)
+service_is_stale(const Worker *w)
 {
 	int			i;
 
 	for (i = 0; i < w->txn.naccepted; i++)
-		if (is_outdated(w, &w->txn.accepted[i]))
+		if (is_stale(w, &w->txn.accepted[i]))
 			return true;
-	for (i = 0; i < w->txn.nshowing; i++)
-		if (is_outdated(w, &w->txn.showing[i]))
+	for (i = 0; i < w->txn.npresenting; i++)
+		if (is_stale(w, &w->txn.presenting[i]))
 			return true;
 	return false;
 }

@@ -89,7 +89,7 @@ open_connection(const Worker *w)
 	return PQconnectdbParams(keywords, values, 1);
 }
 
-/* Notices, and what a killed backend says last, are nobody's business. */
+/* Notices, and what a killed backend says last, do not matter. */
 static void
 ignore_notice(void *arg, const char *message)
 {
@@ -208,19 +208,19 @@ may_fail_so(const Worker *w, const PGresult *result, const char *state, const ch
 static void
 count_victim(Worker *w, const char *state, const char *message)
 {
-	bool		outdated = service_outdated(w);
+	bool		stale = service_is_stale(w);
 
 	if (is_deadlock(state, message))
 		w->stats->deadlocks++;
 	if (strcmp(state, "40P01") == 0)
 	{
 		w->stats->deadlock_victims++;
-		w->stats->current_victims += !outdated;
+		w->stats->current_victims += !stale;
 	}
 	else if (strcmp(state, "57014") == 0)
 	{
-		w->stats->outdated_ended += outdated;
-		w->stats->current_ended += !outdated;
+		w->stats->stale_ended += stale;
+		w->stats->current_ended += !stale;
 	}
 }
 

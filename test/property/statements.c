@@ -16,7 +16,7 @@
 
 #define FRESH_LINES 1000
 
-/* ---- pieces of SQL ---- */
+/* ---- parts of statements ---- */
 
 /* The table, or the very partition. */
 static const char *
@@ -71,7 +71,7 @@ new_life(Worker *w)
 	return ((int64_t) w->id << 40) + ++w->seq;
 }
 
-/* A line that nobody has written to before. */
+/* A line that no session has written to before. */
 int
 fresh_line(Worker *w)
 {
@@ -79,8 +79,8 @@ fresh_line(Worker *w)
 }
 
 /*
- * Read back the rows that a statement without RETURNING has written: by this
- * transaction's own eyes, since it still holds them.
+ * Read back the rows that were written by a statement without RETURNING.  This
+ * transaction reads them itself, since it still holds them.
  */
 static bool
 log_lines(Worker *w, const Write *x, int first, int last)

@@ -116,7 +116,7 @@ step(Worker *w)
 		maybe_pause(w, 100);
 }
 
-/* Two phases; between them nobody holds the transaction. */
+/* Two phases; between them no session holds the transaction. */
 static void
 prepare_and_finish(Worker *w)
 {

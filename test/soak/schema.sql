@@ -49,7 +49,7 @@ CREATE TABLE soak.job (id int PRIMARY KEY, note text);
 INSERT INTO soak.job VALUES (1, '');
 SELECT lockfence.attach('soak.job', 'job-1');
 
--- The token to write with: the one that this transaction has, or of a new grant, or the last one, or outdated.
+-- The token to write with: the one that this transaction has, or of a new grant, or the last one, or a stale one.
 CREATE FUNCTION soak.choose(lock text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
 	held bigint := (SELECT token FROM lockfence.presented() WHERE resource = lock);
@@ -119,7 +119,7 @@ CREATE FUNCTION soak.write_once() RETURNS void LANGUAGE sql AS $$
 	SELECT lockfence.present('once-' || token, token) FROM nextval('soak.issued') token
 $$;
 
--- DDL on the fenced tables, one step a call.  Each transaction has one table, locked first.
+-- DDL on the fenced tables, one step per call.  Each transaction has one table, locked first.
 CREATE SEQUENCE soak.steps MINVALUE 0;
 CREATE FUNCTION soak.ddl() RETURNS void LANGUAGE plpgsql AS $$
 DECLARE

@@ -66,14 +66,14 @@ BEGIN;
 SET LOCAL lockfence.bypass = on;
 UPDATE line SET token = 60 WHERE id = 17;
 COMMIT;
-UPDATE line SET note = 'streak', token = 50;
+UPDATE line SET note = 'run', token = 50;
 \echo :LAST_ERROR_SQLSTATE
 BEGIN;
 SELECT lockfence.present(50);
 DELETE FROM line;
 \echo :LAST_ERROR_SQLSTATE
 ROLLBACK;
-UPDATE line SET note = 'streak', token = 50 WHERE id <> 17;
+UPDATE line SET note = 'run', token = 50 WHERE id <> 17;
 -- ... also where the cache has the mark
 UPDATE line SET note = 'cached', token = 50 WHERE id = 17;
 \echo :LAST_ERROR_SQLSTATE
@@ -139,7 +139,7 @@ UPDATE once SET note = 'again', token = 60;
 UPDATE once SET note = 'next', token = 61;
 SELECT * FROM marks WHERE resource IN ('above:tried', 'above:free', 'above:once');
 
--- After a mark was lowered, the rows that the outdated token wrote are mended by hand.
+-- After a mark was lowered, the rows that the stale token wrote are mended by hand.
 SELECT lockfence.reset_mark('above:b', 5, 'token 10 was never issued');
 UPDATE item SET note = 'after reset', token = 6 WHERE id = 3;
 \echo :LAST_ERROR_SQLSTATE

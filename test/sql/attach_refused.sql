@@ -72,7 +72,7 @@ SELECT lockfence.attach('computed', 'refused:{twice}');
 SELECT lockfence.attach('computed', token_column => 'made');
 \echo :LAST_ERROR_SQLSTATE
 
--- token columns that present a token which nobody holds, or cannot hold one
+-- token columns that present a token which no holder has, or cannot hold one
 CREATE TABLE columns (id integer, numbered bigint GENERATED ALWAYS AS IDENTITY, preset bigint DEFAULT 7,
 	narrow integer, words text, price numeric);
 SELECT lockfence.attach('columns', token_column => 'numbered');
@@ -146,7 +146,7 @@ SELECT target FROM lockfence.fences WHERE target::text ~ '^(plain|columns|comput
 SELECT attrelid::regclass, attname FROM pg_attribute
 WHERE attname = 'fence' AND attrelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'test_refused'::regnamespace);
 
--- Guards made by hand with settings that make no sense let no write pass.
+-- Guards made by hand with settings that make no sense reject all writes.
 CREATE TABLE hand (id integer, token text);
 CREATE TRIGGER a BEFORE INSERT ON hand FOR EACH ROW EXECUTE FUNCTION lockfence.guard_row();
 INSERT INTO hand VALUES (1);

@@ -1,4 +1,4 @@
--- How a write is decided: what counts as showing a token, and what does not.
+-- How a write is decided: what counts as presenting a token, and what does not.
 \set SHOW_CONTEXT never
 SET client_min_messages = warning;
 CREATE SCHEMA test_deciding;
@@ -104,7 +104,7 @@ UPDATE mapped_row SET note = 'orm', fence = NULL;
 SELECT * FROM mapped_row;
 COMMIT;
 
--- A write that meets no row shows its token to nobody on a template fence ...
+-- A write that meets no row presents no token on a template fence ...
 UPDATE item SET note = 'none', token = 1 WHERE id = 99;
 -- ... which is what the guarded functions are for.
 SELECT lockfence.guarded_update('item', '{"id": 99, "grp": "a"}', '{"note": "none"}', 1);

@@ -47,7 +47,7 @@ COMMIT;
 SELECT lockfence.present('default:lock', 9);
 \echo :LAST_ERROR_SQLSTATE
 SELECT asked() AS "not asked";
--- A token that nobody was granted, and one that would lock everybody out for good.
+-- A token that was granted to no holder, and one that would lock out every holder for good.
 SELECT lockfence.present('default:lock', 41);
 \echo :LAST_ERROR_SQLSTATE
 SELECT lockfence.present('default:lock', 9223372036854775807);
@@ -56,7 +56,7 @@ SELECT lockfence.present('default:never', 9223372036854775807);
 \echo :LAST_ERROR_SQLSTATE
 SELECT asked() AS "asked";
 
--- A template: once a resource, however many rows.
+-- A template: once per resource, however many rows.
 INSERT INTO by_template SELECT n, 'a', 'new', 20 FROM generate_series(1, 100) n;
 UPDATE by_template SET note = 'equal', token = 20;
 SELECT asked() AS "asked";
@@ -121,10 +121,10 @@ COMMIT;
 SELECT * FROM by_row ORDER BY id;
 SELECT asked() AS "asked";
 
--- What cannot be asked refuses; what was written before stays writable.
+-- If the validator cannot be called, writes are refused; what was written before stays writable.
 SELECT lockfence.present('default:lock', 666);
 \echo :LAST_ERROR_SQLSTATE
-SET lockfence.validator = 'test_default_validator.nobody(text, bigint)';
+SET lockfence.validator = 'test_default_validator.missing(text, bigint)';
 SELECT lockfence.present('default:lock', 13);
 \echo :LAST_ERROR_SQLSTATE
 SET lockfence.validator = 'test_default_validator.judge(text, no_such_type)';

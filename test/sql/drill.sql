@@ -1,4 +1,4 @@
--- drill(): a late holder played in one session, by every path, and rolled back whole.
+-- drill(): a stale holder played in one session, by every path, and rolled back whole.
 \set SHOW_CONTEXT never
 SET client_min_messages = warning;
 CREATE SCHEMA test_drill;
@@ -64,7 +64,7 @@ SELECT lockfence.set_epoch(2, 'test');
 SELECT statement FROM lockfence.drill('batch', '{"region": "eu", "no": 1}', '{"state": "late"}') WHERE path = 'present';
 ROLLBACK;
 
--- Fences that let late holders pass as declared, and those that take less for proof.
+-- Fences that let stale holders pass as declared, and those that take less for proof.
 BEGIN;
 SELECT lockfence.detach('batch'), lockfence.attach('batch', 'drill:{region}', missing => 'allow');
 SELECT path, verdict FROM lockfence.drill('batch', '{"region": "eu", "no": 1}', '{"state": "late"}')

@@ -80,7 +80,7 @@ INSERT INTO ways VALUES
 SELECT * FROM gate;
 SELECT * FROM findings;
 
--- Sealed: every way to write is refused, also by who was accepted just before.
+-- Sealed: every way to write is refused, also in a session that was accepted just before.
 BEGIN;
 SELECT lockfence.present('gate:item-1', 20);
 UPDATE item SET note = 'mine';
@@ -93,7 +93,7 @@ SELECT * FROM told_of('SELECT lockfence.present(''gate:item-1'', 20)');
 SELECT * FROM findings;
 \x off
 SELECT lockfence.is_current('gate:item-1', 20);
--- the ambient token is a note of the transaction's, and decides nothing
+-- the ambient token is kept by the transaction, and decides nothing
 SELECT lockfence.present(20);
 ROLLBACK;
 -- That was rolled back, and the gate with it.
@@ -179,7 +179,7 @@ SELECT code_of('UPDATE item SET fence = 50') AS named, code_of('UPDATE doc SET f
 SELECT path, verdict FROM lockfence.drill('item', '{"id": 1}', '{"note": "x"}') WHERE verdict NOT IN ('refused', 'skipped');
 SELECT action, before, after, reason FROM lockfence.admin_log WHERE id > :last_entry AND action = 'reopen';
 
--- Also without a seal, as after a snapshot that nobody noticed; forward only, but for reset_floor().
+-- Also without a seal, as after a snapshot that was not noticed; forward only, but for reset_floor().
 SELECT lockfence.reopen(60, 'raw snapshot');
 \x on
 SELECT * FROM told_of('SELECT lockfence.reopen(55, ''x'')');

@@ -18,7 +18,7 @@ EXCEPTION WHEN OTHERS THEN
 END
 $$;
 
--- The first is 1, and the next is one above the mark, whoever raised that.
+-- The first is 1, and the next is one above the mark, whatever raised that.
 SELECT lockfence.issue('a');
 SELECT lockfence.issue('a');
 SELECT lockfence.present('a', 10);

@@ -33,7 +33,7 @@ CREATE TABLE t (id int PRIMARY KEY, fence lockfence.fence_token, list int[]);
 SELECT lockfence.attach('t', repeat('{id}', 257), 'fence');
 SELECT lockfence.attach('t', 't-{id}', 'fence');
 
--- A nested array is read to the depth that the stack has room for, and no further.
+-- A nested array is read to the depth that the stack allows, and no further.
 CREATE TABLE nested AS SELECT ('{"list": ' || repeat('[', 3000) || repeat(']', 3000) || '}')::jsonb AS changes;
 \set VERBOSITY sqlstate
 SET max_stack_depth = '100kB';

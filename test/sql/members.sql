@@ -44,7 +44,7 @@ BEGIN
 	RETURN (SELECT coalesce(string_agg(DISTINCT severity || ' ' || code, ', '), 'nothing') FROM lockfence.verify() v
 		WHERE v.severity = 'error' AND (v.target IS NULL OR v.target::text ~ 'by_|lockfence'));
 EXCEPTION WHEN OTHERS THEN
-	RETURN 'it cannot be asked: ' || SQLSTATE;
+	RETURN 'it fails: ' || SQLSTATE;
 END
 $$;
 CREATE FUNCTION after(commands text, OUT passes text, OUT says text) LANGUAGE plpgsql AS $$

@@ -30,7 +30,7 @@ SELECT lockfence.present('names:a/b1', 44);
 SELECT lockfence.present('names:a/b-1', 43);
 SELECT lockfence.present('names/{all}', 43);
 SELECT lockfence.present('test_names."odd, table" (id)=(1)', 43);
--- once a transaction
+-- once per transaction
 BEGIN;
 SELECT lockfence.present('names:first', 43);
 SELECT lockfence.present('names:second', 43);

@@ -17,7 +17,7 @@ ORDER BY p.oid::regprocedure::text COLLATE "C";
 SELECT p.oid::regprocedure AS not_executable FROM pg_proc p
 WHERE pronamespace = 'lockfence'::regnamespace AND NOT has_function_privilege('regress_lf_other', p.oid, 'EXECUTE')
 ORDER BY p.oid::regprocedure::text COLLATE "C";
--- Tables: the marks and the state may be read, the log is the administrator's; nobody writes.
+-- Tables: the marks and the state may be read, the log is the administrator's; no role writes.
 SELECT relname, has_table_privilege('regress_lf_other', oid, 'SELECT') AS reads,
 	has_table_privilege('regress_lf_other', oid, 'INSERT, UPDATE, DELETE, TRUNCATE') AS writes
 FROM pg_class WHERE relnamespace = 'lockfence'::regnamespace AND relkind IN ('r', 'v')
@@ -36,7 +36,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON app_data TO regress_lf_app;
 GRANT SELECT ON app_data TO regress_lf_other;
 INSERT INTO app_data VALUES (1, 'new', 10);
 
--- present() is not for everybody: whoever sends 2^63 - 1 locks everybody out
+-- present() is not for every role: one that sends 2^63 - 1 locks out all holders
 SET ROLE regress_lf_app;
 SELECT lockfence.present(10);
 SELECT lockfence.present('privileges:1', 9223372036854775807);
@@ -61,7 +61,7 @@ TRUNCATE lockfence.mark;
 SELECT * FROM lockfence.mark WHERE resource = 'privileges:1' FOR SHARE;
 INSERT INTO lockfence.state VALUES ('epoch', 3);
 SELECT * FROM lockfence.admin_log;
--- ... but a write that its table's privileges allow shows its token in the column, without any of them
+-- ... but a write that its table's privileges allow presents its token in the column, without any of them
 UPDATE app_data SET note = 'app', token = 11;
 -- ... and who could read the mark could present it, and be taken for its holder
 SELECT token FROM lockfence.mark WHERE resource = 'privileges:1';
@@ -214,7 +214,7 @@ GRANT SELECT (id) ON own_data TO regress_lf_other;
 SET ROLE regress_lf_other;
 UPDATE own_data SET secret = 'guess';
 RESET ROLE;
--- ... with row-level security on, nobody's are told who is under it
+-- ... with row-level security on, a role under it is told no row's
 ALTER TABLE own_data ENABLE ROW LEVEL SECURITY;
 CREATE POLICY every ON own_data TO regress_lf_other USING (true);
 SET ROLE regress_lf_other;

@@ -1,4 +1,4 @@
--- A resource's name holds values of a row: whoever may not read those is shown the fence's template.
+-- A resource's name holds values of a row: a role that may not read those is shown the fence's template.
 \set SHOW_CONTEXT always
 \set VERBOSITY default
 SET client_min_messages = warning;

@@ -135,7 +135,7 @@ CALL load($$INSERT INTO nameless VALUES (NULL, 10), ('', 10), (repeat('n', 1025)
 SELECT lockfence.reconcile('nameless');
 SELECT * FROM marks_of('reading!');
 
--- ... and those whose names would be longer than memory has room for, by which an owner could keep verify() from all
+-- ... and those whose names would be longer than memory allows, by which an owner could keep verify() from all
 CREATE TABLE immense (a text, fence bigint);
 SELECT lockfence.attach('immense', repeat('{a}', 340), 'fence');
 CALL load($$INSERT INTO immense VALUES (repeat('i', 3300000), 10)$$);

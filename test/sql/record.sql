@@ -173,7 +173,7 @@ DROP TABLE gone_by_itself;
 DROP SCHEMA test_record_other CASCADE;
 SELECT count(*) FROM lockfence.fenced WHERE target IN (SELECT oid FROM numbers);
 
--- Partitions: one that is made is empty, and on record with its parent, for whoever may make it.
+-- Partitions: one that is made is empty, and on record with its parent, for any role that may make it.
 CREATE TABLE part (k text, id integer, PRIMARY KEY (k, id)) PARTITION BY LIST (k);
 CREATE TABLE part_a PARTITION OF part FOR VALUES IN ('a');
 SELECT lockfence.attach('part', 'record:part-{id}', 'token');
@@ -247,7 +247,7 @@ SELECT code, problem, advice FROM lockfence.verify('part_a') WHERE code = 'not_o
 SELECT lockfence.detach('part_a');
 SELECT outcome('TRUNCATE part_a');
 ROLLBACK;
--- One that is detached can be written by anybody, and is not trusted when it comes back.
+-- One that is detached can be written without a fence, and is not trusted when it comes back.
 ALTER TABLE part DETACH PARTITION part_b;
 SELECT target FROM recorded WHERE target = 'part_b'::regclass;
 UPDATE part_b SET token = 70;

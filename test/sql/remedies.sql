@@ -93,7 +93,7 @@ UNION ALL SELECT format('function: %s %s %s', p.oid, p.proname, p.proconfig) FRO
 UNION ALL SELECT format('setting: %s', s) FROM pg_db_role_setting s
 UNION ALL SELECT format('row of state: %s %s', name, value) FROM lockfence.state WHERE name NOT LIKE 'timeline:%';
 
--- Ways in: each that is refused has to stay so.  One with a token that is right may pass again where a damage kept it
+-- Ways in: each that is refused has to stay so.  One with a token that is right may pass again where a fault kept it
 -- out, but not where the gate did.
 CREATE TABLE attempt (n int GENERATED ALWAYS AS IDENTITY, statement text);
 INSERT INTO attempt (statement)
@@ -116,8 +116,8 @@ EXCEPTION
 END
 $$;
 
--- Makes a damage, runs what verify() gives, and compares; all of it is rolled back.
-CREATE FUNCTION harm(damage text, OUT codes text, OUT mended text, OUT wrong text) LANGUAGE plpgsql AS $$
+-- Makes a fault, runs what verify() gives, and compares; all of it is rolled back.
+CREATE FUNCTION harm(fault text, OUT codes text, OUT mended text, OUT wrong text) LANGUAGE plpgsql AS $$
 DECLARE
 	rights text[];
 	declarations text[];
@@ -125,7 +125,7 @@ DECLARE
 	passed int[];
 	finding record;
 BEGIN
-	EXECUTE put(damage);
+	EXECUTE put(fault);
 	rights := ARRAY(SELECT line FROM right_of);
 	declarations := ARRAY(SELECT line FROM declared);
 	marks := ARRAY(SELECT m.resource || ' ' || m.token FROM lockfence.mark m);
@@ -164,8 +164,8 @@ EXCEPTION
 END
 $$;
 
-CREATE TABLE damage (n int GENERATED ALWAYS AS IDENTITY, statement text);
-INSERT INTO damage (statement) VALUES
+CREATE TABLE fault (n int GENERATED ALWAYS AS IDENTITY, statement text);
+INSERT INTO fault (statement) VALUES
 	('SELECT'),
 	-- guards
 	('ALTER TABLE {t} DISABLE TRIGGER ALL; ALTER TABLE {p1} DISABLE TRIGGER ALL'),
@@ -232,7 +232,7 @@ INSERT INTO damage (statement) VALUES
 	($$SELECT set_config('lockfence.validator', w('f') || '(text, bigint)', true)$$),
 	('DELETE FROM lockfence.state WHERE name LIKE ''timeline:%'''),
 	('UPDATE lockfence.state SET value = value + 1000 WHERE name LIKE ''timeline:%''');
-SELECT d.n, h.codes, h.mended, h.wrong FROM damage d CROSS JOIN LATERAL harm(d.statement) h ORDER BY d.n;
+SELECT d.n, h.codes, h.mended, h.wrong FROM fault d CROSS JOIN LATERAL harm(d.statement) h ORDER BY d.n;
 
 SET client_min_messages = error;
 SELECT put('DROP ROLE {mal}, {bad}') AS drop_roles \gset

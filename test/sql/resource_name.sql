@@ -73,7 +73,7 @@ INSERT INTO named VALUES (1, 'x', 'y', 10);
 UPDATE named SET a = NULL, token = 10;
 \echo :LAST_ERROR_SQLSTATE
 SELECT lockfence.guarded_update('named', '{"a": null, "b": "y"}', '{"id": 2}', 10);
--- ... so a row of nobody, from before the fence, is given a name by an UPDATE, and by nothing else.
+-- ... so a row of no resource, from before the fence, is given a name by an UPDATE, and by nothing else.
 SELECT lockfence.detach('named');
 INSERT INTO named VALUES (9, NULL, 'z', NULL);
 SELECT lockfence.attach('named', 'names:{a}/{b}', 'token');

@@ -70,7 +70,7 @@ SELECT lockfence.present(12);
 UPDATE job SET note = 'one token', fence = 12 WHERE id = 2;
 COMMIT;
 
--- INSERT: a new row belongs to nobody yet, so it needs no token, and takes one that it is given.
+-- INSERT: a new row has no holder yet, so it needs no token, and takes one that it is given.
 INSERT INTO job VALUES (5, 'new');
 INSERT INTO job VALUES (6, 'new', 20);
 INSERT INTO job VALUES (7, 'new', -1);

@@ -34,7 +34,7 @@ ROLLBACK;
 SELECT lockfence.present('single:1', 12);
 UPDATE item SET note = 'presented before', token = 12 WHERE id = 1;
 \echo :LAST_ERROR_SQLSTATE
--- ... also where the mark is cached, as it is once a session has presented the token again
+-- ... also where the mark is cached, as it is after a session has presented the token again
 SELECT lockfence.present('single:1', 12);
 SELECT lockfence.present('single:1', 12);
 UPDATE item SET note = 'cached', token = 12 WHERE id = 1;

@@ -35,7 +35,7 @@ INSERT INTO keyed VALUES (1, 'b', 'upsert', 9) ON CONFLICT (id) DO UPDATE SET no
 \echo :LAST_ERROR_SQLSTATE
 INSERT INTO keyed VALUES (1, 'b', 'moved', 11) ON CONFLICT (id) DO UPDATE
 	SET grp = excluded.grp, note = excluded.note, token = excluded.token RETURNING *;
--- upsert on a row fence: the INSERT shows its token to a row that is not there; the UPDATE has to show it again
+-- upsert on a row fence: the INSERT presents its token to a row that is not there; the UPDATE has to present it again
 CREATE TABLE rowwise (id integer PRIMARY KEY, note text);
 SELECT lockfence.attach('rowwise');
 INSERT INTO rowwise VALUES (1, 'new', 10);

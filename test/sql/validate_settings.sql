@@ -28,7 +28,7 @@ SELECT lockfence.validate('validate:a', 0);
 SELECT * FROM lockfence.validate_detail('validate:a', 10);
 \echo :LAST_ERROR_SQLSTATE
 
--- For the administrator; a fence's validator is its owner's to call and asks whoever writes.
+-- For the administrator; a fence's validator is called as the fence's owner, for every role that writes.
 CREATE ROLE regress_validate_owner;
 CREATE ROLE regress_validate_writer;
 CREATE SCHEMA test_validate AUTHORIZATION regress_validate_owner;
@@ -67,7 +67,7 @@ SELECT count(*) FROM lockfence.mark WHERE resource LIKE 'validate:%';
 DROP SCHEMA test_validate CASCADE;
 DROP EXTENSION lockfence_validate;
 
--- Default privileges give its functions to nobody.
+-- Default privileges give its functions to no role.
 BEGIN;
 ALTER DEFAULT PRIVILEGES GRANT ALL ON FUNCTIONS TO regress_validate_owner, regress_validate_writer, PUBLIC;
 CREATE EXTENSION lockfence_validate;

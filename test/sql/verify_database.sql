@@ -256,7 +256,7 @@ SELECT * FROM found;
 
 -- default_validator_missing, default_validator_unfit
 BEGIN;
-SET LOCAL lockfence.validator = 'nobody(text, bigint)';
+SET LOCAL lockfence.validator = 'missing(text, bigint)';
 SELECT * FROM found;
 SET LOCAL lockfence.validator = 'no signature(';
 SELECT * FROM found;

@@ -1,5 +1,5 @@
 -- verify(): what is wrong around the guards of a table: its columns, rules,
--- other triggers, validator, owner.  Most of it is somebody's decision, so that there is advice and
+-- other triggers, validator, owner.  Most of it may be intended, so that there is advice and
 -- no remedy.  Each finding is mended and found no more.
 \set SHOW_CONTEXT never
 \pset format unaligned

@@ -28,7 +28,7 @@ $node->safe_psql('postgres', q{
 	CHECKPOINT;
 });
 
-# Kills every process of the server at once, so that nobody has the time to write anything.
+# Kills every process of the server at once, so that no process has the time to write anything.
 sub kill_server
 {
 	my $pids = $node->safe_psql('postgres', 'SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()');

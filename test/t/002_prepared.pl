@@ -77,7 +77,7 @@ sub everything_is_held
 		my $gid = $held{$resource};
 
 		refused_ok($node, 'postgres', "$IMPATIENT SELECT lockfence.present('$resource', 30)", '55P03',
-			"$when: nobody advances past \"$gid\"", qr/HINT:  Prepared transaction "$gid" holds the resource/);
+			"$when: no session advances past \"$gid\"", qr/HINT:  Prepared transaction "$gid" holds the resource/);
 		refused_ok($node, 'postgres', "$IMPATIENT SELECT lockfence.raise_mark('$resource', 30, 'test')", '55P03',
 			"$when: not by force either");
 		my (undef, $err) = try_sql($node, 'postgres',

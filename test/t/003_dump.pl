@@ -182,13 +182,13 @@ new_database('parallel');
 $node->command_ok([ 'pg_restore', '-e', '-j2', '-d', 'parallel', "$dir/whole.dir" ], 'parallel: restores');
 all_restored('parallel', 'parallel');
 
-new_database('pieces');
+new_database('sections');
 foreach my $section ('pre-data', 'data', 'post-data')
 {
-	$node->command_ok([ 'pg_restore', '-e', "--section=$section", '-d', 'pieces', "$dir/whole.dir" ],
-		"pieces: restores $section");
+	$node->command_ok([ 'pg_restore', '-e', "--section=$section", '-d', 'sections', "$dir/whole.dir" ],
+		"sections: restores $section");
 }
-all_restored('pieces', 'pieces');
+all_restored('sections', 'sections');
 
 dump_to('inserts.sql', '--inserts', '--no-owner');
 new_database('inserts');

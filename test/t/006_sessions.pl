@@ -1,5 +1,5 @@
 # Sessions that many clients share, and settings: a token never passes to the next transaction, to another
-# client or to another database, and nobody gets past a fence by a setting that is not theirs to change.
+# client or to another database, and no role gets past a fence by a setting that it may not change.
 use strict;
 use warnings;
 
@@ -173,7 +173,7 @@ foreach my $setting ('bypass', 'preempt')
 	like(app_sql("SELECT lockfence.is_current('x', 1); BEGIN; SET LOCAL lockfence.$setting = on"), qr/42501/,
 		"lockfence.$setting: by SET LOCAL as well");
 	like(app_sql("ALTER ROLE app SET lockfence.$setting = on"), qr/42501/, "lockfence.$setting: for a role as well");
-	like(app_sql("LOAD 'lockfence'"), qr/42501/, 'and nobody loads the module to try');
+	like(app_sql("LOAD 'lockfence'"), qr/42501/, 'and an ordinary role cannot load the module to try');
 
 	# Set before the module is loaded, where the server knows nothing of the setting yet.
 	like(app_sql("SET lockfence.$setting = on; $WRITE; $TABLE_WRITE"), qr/LF002|42501/, "lockfence.$setting: set before the module is loaded, it does not count");

@@ -80,7 +80,7 @@ bounded_ok($before, 30, 'in less than 30 MB');
 
 my $other = session($node, 'postgres');
 ask($other, "SET lock_timeout = '100ms'");
-like(ask($other, "SELECT lockfence.present('batch-1', 11)"), qr/55P03/, 'nobody advances past the first');
+like(ask($other, "SELECT lockfence.present('batch-1', 11)"), qr/55P03/, 'no session advances past the first');
 like(ask($other, "SELECT lockfence.present('batch-20000', 11)"), qr/55P03/, 'nor past the last');
 is(ask($other, "SELECT lockfence.present('batch-20000', 10)"), 10, 'a sibling holds it as well');
 is(ask($other, "SELECT lockfence.present('batch-20001', 11)"), 10, 'and what was not written to is free');
@@ -127,7 +127,7 @@ peak_ok(200, 'the backend never took 200 MB');
 
 # ---- one mark, many advances
 
-# Whoever advances it makes room on its page, so that it neither grows the table nor leaves entries in the indexes.
+# An advance frees space on its page, so that it neither grows the table nor leaves entries in the indexes.
 $node->safe_psql('postgres', 'CREATE SEQUENCE token');
 my $SIZE = q{SELECT pg_relation_size('lockfence.mark') / 8192};
 my $pages = $node->safe_psql('postgres', $SIZE);

@@ -1,5 +1,5 @@
-# The extension dropped and created again under sessions that know it; moved; and created where somebody
-# else was first.
+# The extension dropped and created again under sessions that know it; moved; and created where another
+# role was first.
 use strict;
 use warnings;
 
@@ -117,16 +117,16 @@ ask($s, 'ALTER TABLE batch RENAME COLUMN renamed TO fence');
 
 like(ask($s, 'ALTER EXTENSION lockfence SET SCHEMA public'), qr/ERROR:  0A000/, 'the extension does not move');
 ask($s, 'ALTER TABLE lockfence.mark SET SCHEMA public');
-like(ask($other, 'UPDATE batch SET fence = 60 WHERE id = 2'), qr/42P01/, 'with its marks moved away, a fence lets no write pass');
+like(ask($other, 'UPDATE batch SET fence = 60 WHERE id = 2'), qr/42P01/, 'with its marks moved away, a fence rejects all writes');
 ask($s, 'ALTER TABLE public.mark SET SCHEMA lockfence');
 is(ask($other, 'UPDATE batch SET fence = 60 WHERE id = 2'), '', 'with its marks back, it decides again');
 ask($s, 'ALTER SCHEMA lockfence RENAME TO elsewhere');
 like(ask($other, 'UPDATE batch SET fence = 1 WHERE id = 2'), qr/LF001|42P01/, 'with the schema renamed, a fence accepts nothing stale');
-refused_ok($node, 'postgres', 'UPDATE batch SET fence = 60 WHERE id = 2', '42P01', 'and where it cannot decide it lets no write pass');
+refused_ok($node, 'postgres', 'UPDATE batch SET fence = 60 WHERE id = 2', '42P01', 'and where it cannot decide it rejects all writes');
 ask($s, 'ALTER SCHEMA elsewhere RENAME TO lockfence');
 is(ask($other, 'UPDATE batch SET fence = 60 WHERE id = 2'), '', 'with its name back, it decides again');
 
-# ---- somebody was there first
+# ---- another role was there first
 
 $node->safe_psql('postgres', 'CREATE ROLE mallory LOGIN; CREATE DATABASE hostile');
 $node->safe_psql('hostile', q{
@@ -141,7 +141,7 @@ query_is($node, 'hostile', "SELECT count(*) FROM pg_extension WHERE extname = 'l
 $node->safe_psql('hostile', 'DROP SCHEMA lockfence CASCADE; CREATE SCHEMA lockfence');
 accepted_ok($node, 'hostile', 'CREATE EXTENSION lockfence', "but in one of the creator's own");
 query_is($node, 'hostile', q{SELECT has_schema_privilege('mallory', 'lockfence', 'CREATE')}, 'f',
-	'where nobody else creates anything');
+	'where no other role creates anything');
 $node->safe_psql('postgres', $_) foreach ('CREATE DATABASE ordinary', 'GRANT CREATE ON DATABASE ordinary TO mallory');
 (undef, undef, my $err) = $node->psql('ordinary', 'CREATE EXTENSION lockfence', extra_params => [ '-U', 'mallory' ]);
 like($err, qr/permission denied to create extension/, 'an ordinary role cannot create it');

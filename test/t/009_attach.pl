@@ -1,5 +1,5 @@
-# attach() and detach() among writers: attach() waits for those that write, and whoever writes after it is
-# fenced, however early the transaction or the plan began.
+# attach() and detach() among writers: attach() waits for those that write, and a session that writes after it is
+# fenced, however early its transaction or plan began.
 use strict;
 use warnings;
 
@@ -122,7 +122,7 @@ ask($dba, 'BEGIN');
 ask($dba, "SELECT lockfence.attach('undone', 'undone')");
 start_blocked($late, 'INSERT INTO undone VALUES (1)');
 ask($dba, 'ROLLBACK');
-is(finish_blocked($late), '', 'a fence that was rolled back fences nobody');
+is(finish_blocked($late), '', 'a fence that was rolled back refuses no write');
 
 ask($writer, 'BEGIN');
 ask($writer, 'SELECT lockfence.present(10)');

@@ -119,7 +119,7 @@ is(first_end_of_untracked('running', sub { start_blocked($_[0], 'SELECT pg_advis
 is(first_end_of_untracked('idle', sub { }), 'cancel', 'so is an idle one');
 ask($watch, 'SELECT pg_advisory_unlock(1)');
 
-# ---- without the setting nobody is ended
+# ---- without the setting no transaction is ended
 
 $holder = session($node, 'postgres');
 my $next = session($node, 'postgres');
@@ -128,7 +128,7 @@ start_blocked($next, q{SELECT lockfence.present('off', 11)});
 is(ask($holder, 'COMMIT; SELECT 1'), '1', 'with the setting off a holder is waited for');
 is(finish_blocked($next), '10', 'and its end lets the advance go on');
 
-# ---- nobody is ended whom the role may not end
+# ---- no transaction is ended that the role may not end
 
 $node->safe_psql('postgres', q{
 	CREATE ROLE other_holder LOGIN;
@@ -196,7 +196,7 @@ sub catch_advance
 	return;
 }
 
-# Meanwhile somebody takes the resource over by this token and holds it.
+# Meanwhile another session takes the resource over by this token and holds it.
 sub mark_goes_up
 {
 	my ($what, $token, $expected) = @_;

@@ -1,5 +1,5 @@
 # lockfence.validator in a server that does not preload the library: until a session loads it, the setting
-# is a placeholder that anybody may set.
+# is a placeholder that any role may set.
 use strict;
 use warnings;
 
@@ -37,7 +37,7 @@ refused_as('writer', '-c lockfence.validator=public.other(text,bigint)', $poison
 	'connected with another in its place');
 mark_is($node, 'postgres', 'lock', '', 'nothing passed');
 
-# Who may set it may do so on connecting, too.
+# A role that may set it may do so on connecting, too.
 {
 	local $ENV{PGOPTIONS} = '-c lockfence.validator=';
 	accepted_ok($node, 'postgres', q{SELECT lockfence.present('lock', 10)}, 'a superuser sets it on connecting');

@@ -1,4 +1,4 @@
-# No room in the lock table: a clear error, and the fence is right during it and afterwards.
+# The lock table is full: a clear error, and the fence is right during it and afterwards.
 use strict;
 use warnings;
 
@@ -9,7 +9,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-# As small as it gets, and with prepared transactions, for which nothing is held lightly.
+# As small as it gets, and with prepared transactions, with which nothing is held by the fast path.
 my $node = fenced_node('locks', "max_locks_per_transaction = 10\nmax_connections = 10\nmax_wal_senders = 0\n"
 	  . "max_worker_processes = 0\nmax_parallel_workers = 0\nmax_prepared_transactions = 1\n");
 
@@ -62,7 +62,7 @@ like(ask($other, "SELECT lockfence.present('batch-2', 21)"), qr/55P03/, 'against
 is(ask($other, "SELECT lockfence.present('batch-5000', 21)"), 20, 'and the rest is free');
 is(ask($s, 'COMMIT; RESET lockfence.max_resource_locks'), '', 'the transaction commits');
 
-# ---- somebody else has taken all of them
+# ---- another session has taken all of them
 
 my $hog = session($node, 'postgres');
 ask($hog, q{
@@ -123,16 +123,16 @@ foreach my $attempt (@attempts)
 }
 $_->{psql}->quit foreach ($s, $other, $hog);
 
-# ---- what is held lightly takes no lock
+# ---- the fast path takes no lock
 
 $node->append_conf('postgresql.conf', "max_prepared_transactions = 0\nshared_preload_libraries = 'lockfence'");
 $node->restart;
 ($s, $hog) = map { session($node, 'postgres') } 1 .. 2;
 ask($s, "SELECT lockfence.present('batch-7', 20)");
 take_all_locks();
-is(ask($s, "SELECT lockfence.present('batch-7', 20)"), 20, 'held lightly: an equal token is accepted without a lock to be had');
-like(ask($s, "SELECT lockfence.present('batch-7', 30)"), $OUT_OF_LOCKS, 'held lightly: a higher one is not');
-like(ask($s, "SELECT lockfence.present('batch-7', 19)"), qr/LF001/, 'held lightly: a stale one is refused as such');
+is(ask($s, "SELECT lockfence.present('batch-7', 20)"), 20, 'fast path: an equal token is accepted without a lock to be had');
+like(ask($s, "SELECT lockfence.present('batch-7', 30)"), $OUT_OF_LOCKS, 'fast path: a higher one is not');
+like(ask($s, "SELECT lockfence.present('batch-7', 19)"), qr/LF001/, 'fast path: a stale one is refused as such');
 $_->{psql}->quit foreach ($s, $hog);
 
 done_testing();

@@ -135,7 +135,7 @@ $publisher->safe_psql('postgres', 'SET lockfence.bypass = on; TRUNCATE batch, do
 $publisher->safe_psql('postgres', "CREATE SUBSCRIPTION everything CONNECTION '$connection' PUBLICATION everything");
 $publisher->wait_for_subscription_sync($subscriber, 'everything');
 query_is($publisher, 'postgres', $record, $own, 'all tables: the record of the timeline is its own');
-query_is($publisher, 'postgres', "SELECT value FROM lockfence.state WHERE name = 'minimum'", 41, 'all tables: the floor of reopen() comes');
+query_is($publisher, 'postgres', "SELECT value FROM lockfence.state WHERE name = 'minimum'", 41, 'all tables: the minimum comes');
 $subscriber->safe_psql('postgres', 'UPDATE batch SET fence = 60 WHERE id = 1');
 $subscriber->safe_psql('postgres', "SELECT lockfence.reopen(60, 'again')");
 $subscriber->wait_for_catchup('everything');

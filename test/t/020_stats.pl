@@ -136,7 +136,7 @@ like(slurp_file($node->data_dir . "/$csv_name", $csv_offset),
 	'the CSV log has the same line');
 is(fields((grep { $_->{error_severity} eq 'LOG' } @logged)[3]->{message})->{suppressed}, 0, 'no limit, no suppressed count');
 
-# Another session, with room left in the window, tells what was held back.
+# Another session, whose window is not full, tells what was held back.
 ($offset) = log_entries($node, $offset);
 $node->safe_psql('postgres', q(SET lockfence.log_refusals = 100; DO $$ BEGIN UPDATE item SET fence = 13 WHERE id = 1;
 	EXCEPTION WHEN OTHERS THEN NULL; END $$));
@@ -220,8 +220,8 @@ my @lines = slurp_file($bare->logfile, $log_start) =~ /(LOG|ERROR):  (?:fence re
 is(join(' ', @lines), 'LOG ERROR LOG ERROR LOG ERROR', 'lines are limited in each session at least');
 query_is($bare, 'postgres', q(LOAD 'lockfence'; SHOW lockfence.max_tables), '1024', 'sizes are not for a running server');
 
-# As pg_upgrade does it, and whatever somebody has set before.
-$bare->safe_psql('template1', q(CREATE ROLE somebody LOGIN));
+# As pg_upgrade does it, and whatever a role has set before.
+$bare->safe_psql('template1', q(CREATE ROLE another LOGIN));
 accepted_ok($bare, 'template1', q(LOAD 'lockfence'), 'the library loads where there is no extension');
 accepted_ok($bare, 'postgres', q(SET lockfence.max_tables = 8; SET lockfence.max_refusals = 8; SET lockfence.track = off;
 	SET lockfence.bypass = on; SELECT lockfence.is_current('x', 1)), 'settings from before it is loaded are no error');

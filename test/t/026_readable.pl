@@ -42,7 +42,7 @@ unlike($told, qr/4711/, 'the row is not told');
 like(told('seeing'), qr/while waiting for other holders of resource "ward:4711"/, 'to whom may read it, it is');
 ask($holder, 'ROLLBACK');
 
-# a prepared transaction, which nobody can end
+# a prepared transaction, which has no backend to end
 ask($holder, "BEGIN; SELECT lockfence.present('ward:4711', 10); PREPARE TRANSACTION 'p'");
 $told = told('blind');
 like($told, qr/WARNING: .*waiting for prepared transaction "p", which holds resource "ward:\{id\}"/, 'a prepared holder');

@@ -1,7 +1,7 @@
 # An advance is acknowledged when the synchronous standby has it, whatever synchronous_commit says: a failover
 # must not let a holder in again that was fenced out.
 #
-# The standby's WAL receiver is stopped, so that whoever waits for it waits for good.
+# The standby's WAL receiver is stopped, so that a session that waits for it waits for good.
 use strict;
 use warnings;
 

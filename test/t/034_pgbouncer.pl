@@ -1,5 +1,5 @@
 # Many clients on one server connection, through a real PgBouncer: a token ends with the transaction that
-# presented it, whatever client the connection is lent to next, and however its statements are sent.
+# presented it, whatever client has the connection next, and however its statements are sent.
 use strict;
 use warnings;
 
@@ -165,7 +165,7 @@ sub test_transactions
 		nothing_left("$end ($settings)", 'the next client' => $b, 'the same client' => $a);
 	}
 
-	# The extended protocol, one message a statement.
+	# The extended protocol, one message per statement.
 	extended($a, 'BEGIN');
 	is(extended($a, 'SELECT lockfence.present($1)', 10), 'ok', 'a token as a parameter');
 	is(extended($a, 'UPDATE batch SET note = $1', 'z'), 'ok', 'of the extended protocol');
@@ -180,7 +180,7 @@ sub test_transactions
 	is(value($a, q{SELECT lockfence.guarded_update('batch', '{"id": 1}', '{"note": "g"}', 10)}), 1, 'nor does guarded_update()');
 	nothing_left("guarded_update() ($settings)", 'the next client' => $b, 'the same client' => $a);
 
-	# Lent in turns: a client that waits for the connection finds nothing on it.
+	# In turns: a client that waits for the connection finds nothing on it.
 	is(outcome($a, "BEGIN; $PRESENT; $WRITE"), 'ok', 'one client has the connection');
 	$b->do($WRITE, { pg_async => PG_ASYNC });
 	my $admin = DBI->connect(dsn('pgbouncer'), 'pgbouncer', '', { pg_server_prepare => 0 });

@@ -1,6 +1,6 @@
 # The disk is full: an error or a crash, and the fence is right afterwards.
 #
-# test/t/full.c, preloaded, is the disk: it has no room for the files that we say.
+# test/t/full.c, preloaded, is the disk: it has no space for the files that we say.
 use strict;
 use warnings;
 
@@ -53,7 +53,7 @@ sub path_of
 
 # ---- what must hold
 
-# The fence decides on the marks that are there, with room or without.
+# The fence decides on the marks that are there, with space or without.
 sub decides
 {
 	my ($what) = @_;
@@ -66,7 +66,7 @@ sub decides
 	return;
 }
 
-# Presents tokens for new resources until there is no room for a mark.  Returns the resource as SQL, and the error.
+# Presents tokens for new resources until there is no space for a mark.  Returns the resource as SQL, and the error.
 sub use_up
 {
 	my ($session, $name) = @_;
@@ -80,7 +80,7 @@ sub use_up
 	die 'the disk is never full';
 }
 
-# ---- no room for a mark, or for its entry in the index
+# ---- no space for a mark, or for its entry in the index
 
 my $s = session($node, 'postgres');
 my $other = session($node, 'postgres');
@@ -90,35 +90,35 @@ foreach my $relation ('lockfence.mark', 'lockfence.mark_pkey')
 	fill_disk(path_of($relation));
 	my ($resource, $error) = use_up($s, $relation);
 
-	like($error, qr/ERROR:  53100: could not extend file .*No space left on device/, "no room in $relation: the advance is an error");
-	like($error, qr/HINT:  Check free disk space/, "no room in $relation: it says what is the matter");
-	query_is($node, 'postgres', "SELECT count(*) FROM lockfence.mark WHERE resource = $resource", 0, "no room in $relation: there is no mark");
-	query_is($node, 'postgres', q{SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'}, 0, "no room in $relation: no lock is left");
-	decides("no room in $relation");
-	like(ask($s, "BEGIN; SELECT lockfence.present($resource, 10)"), qr/53100/, "no room in $relation: the next attempt fails too");
-	like(ask($s, q{INSERT INTO batch VALUES (100, 'unfenced')}), qr/25P02/, "no room in $relation: its transaction is over");
+	like($error, qr/ERROR:  53100: could not extend file .*No space left on device/, "no space in $relation: the advance is an error");
+	like($error, qr/HINT:  Check free disk space/, "no space in $relation: it says what is the matter");
+	query_is($node, 'postgres', "SELECT count(*) FROM lockfence.mark WHERE resource = $resource", 0, "no space in $relation: there is no mark");
+	query_is($node, 'postgres', q{SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'}, 0, "no space in $relation: no lock is left");
+	decides("no space in $relation");
+	like(ask($s, "BEGIN; SELECT lockfence.present($resource, 10)"), qr/53100/, "no space in $relation: the next attempt fails too");
+	like(ask($s, q{INSERT INTO batch VALUES (100, 'unfenced')}), qr/25P02/, "no space in $relation: its transaction is over");
 	ask($s, 'ROLLBACK');
-	like(ask($other, "SELECT lockfence.present($resource, 11)"), qr/53100/, "no room in $relation: nor does it work for another holder");
+	like(ask($other, "SELECT lockfence.present($resource, 11)"), qr/53100/, "no space in $relation: nor does it work for another holder");
 
 	free_disk();
-	is(ask($other, "SELECT lockfence.present($resource, 11)"), '', "room in $relation: that holder is the first");
-	like(ask($s, "SELECT lockfence.present($resource, 10)"), qr/LF001/, "room in $relation: and the one before is stale");
-	decides("room in $relation");
+	is(ask($other, "SELECT lockfence.present($resource, 11)"), '', "space in $relation: that holder is the first");
+	like(ask($s, "SELECT lockfence.present($resource, 10)"), qr/LF001/, "space in $relation: and the one before is stale");
+	decides("space in $relation");
 }
 
-# ---- no room for what is written
+# ---- no space for what is written
 
 fill_disk(path_of('batch'));
 refused_ok($node, 'postgres', qq{
 	BEGIN; SELECT lockfence.present(21);
 	INSERT INTO batch SELECT g, repeat('x', 100) FROM generate_series(1001, 2000) g; COMMIT},
-	'53100', 'no room for rows');
-query_is($node, 'postgres', q{SELECT count(*) FROM lockfence.mark WHERE token = 21}, 0, 'no room for rows: no mark is left');
-decides('no room for rows');
+	'53100', 'no space for rows');
+query_is($node, 'postgres', q{SELECT count(*) FROM lockfence.mark WHERE token = 21}, 0, 'no space for rows: no mark is left');
+decides('no space for rows');
 free_disk();
-query_is($node, 'postgres', 'SELECT count(*) FROM batch WHERE id > 1000', 0, 'no room for rows: nor are rows');
+query_is($node, 'postgres', 'SELECT count(*) FROM batch WHERE id > 1000', 0, 'no space for rows: nor are rows');
 
-# ---- no room for the WAL: the server goes down, and comes back when there is
+# ---- no space for the WAL: the server goes down, and comes back when there is
 
 $_->{psql}->quit foreach ($s, $other);
 
@@ -134,7 +134,7 @@ sub advance_until_crash
 	die 'the disk is never full';
 }
 
-query_is($node, 'postgres', "SELECT lockfence.present('batch-1', 21)", 20, 'room for WAL: an advance');
+query_is($node, 'postgres', "SELECT lockfence.present('batch-1', 21)", 20, 'space for WAL: an advance');
 fill_disk('pg_wal/');
 my $acknowledged = advance_until_crash();
 foreach (1 .. 1800)
@@ -143,21 +143,21 @@ foreach (1 .. 1800)
 	select(undef, undef, undef, 0.1);
 }
 like(slurp_file($node->logfile), qr/PANIC: .*could not write to file "pg_wal.*No space left on device/,
-	'no room for WAL: the server goes down');
-ok(!-e $node->data_dir . '/postmaster.pid', 'no room for WAL: and stays down');
+	'no space for WAL: the server goes down');
+ok(!-e $node->data_dir . '/postmaster.pid', 'no space for WAL: and stays down');
 free_disk();
 $node->_update_pid(0);
 $node->start;
 note "acknowledged: $acknowledged";
 query_is($node, 'postgres', "SELECT token BETWEEN $acknowledged AND $acknowledged + 1 FROM lockfence.mark WHERE resource = 'batch-1'",
-	't', 'room for WAL: the last advance that was acknowledged is there');
-refused_ok($node, 'postgres', "SELECT lockfence.present('batch-1', $acknowledged - 1)", 'LF001', 'room for WAL: a stale token is refused');
-accepted_ok($node, 'postgres', "SELECT lockfence.present('batch-1', $acknowledged + 1)", 'room for WAL: the next one is accepted');
-query_is($node, 'postgres', 'SELECT lockfence.present($$batch-1$$, 1001)', $acknowledged + 1, 'room for WAL: and the one after it');
+	't', 'space for WAL: the last advance that was acknowledged is there');
+refused_ok($node, 'postgres', "SELECT lockfence.present('batch-1', $acknowledged - 1)", 'LF001', 'space for WAL: a stale token is refused');
+accepted_ok($node, 'postgres', "SELECT lockfence.present('batch-1', $acknowledged + 1)", 'space for WAL: the next one is accepted');
+query_is($node, 'postgres', 'SELECT lockfence.present($$batch-1$$, 1001)', $acknowledged + 1, 'space for WAL: and the one after it');
 my $version = server_version($node);
 $node->stop;
 
-# ---- no room for dynamic shared memory, which a server that does not preload the library takes
+# ---- no space for dynamic shared memory, which a server that does not preload the library takes
 
 SKIP:
 {

@@ -1,6 +1,6 @@
 # A database that went back in time: restored to a point in it, or promoted without the last of its primary's
-# WAL.  The gate finds out, and lets nobody write, or says what may be missing; reopen() keeps everybody out
-# who had a token before.
+# WAL.  The gate finds out, and refuses every write, or says what may be missing; reopen() keeps out every
+# holder that had a token before.
 use strict;
 use warnings;
 
@@ -251,7 +251,7 @@ like($err, qr/WARNING:  01000: the database has changed its timeline.*by promoti
 	'promoted, auto: with a warning');
 gate_is($lagging, 'postgres', 'open|2|2|', 'promoted, auto: on record');
 query_is($lagging, 'postgres', $admin_log, 'timeline|1|2', 'promoted, auto: and in the log of administration');
-is((try_sql($lagging, 'postgres', 'UPDATE batch SET fence = 60'))[1], '', 'promoted, auto: nobody is warned twice');
+is((try_sql($lagging, 'postgres', 'UPDATE batch SET fence = 60'))[1], '', 'promoted, auto: no session is warned twice');
 accepted_ok($lagging, 'postgres', "COMMIT PREPARED 'later'", 'promoted, auto: the prepared transaction commits');
 accepted_ok($lagging, 'other', 'INSERT INTO batch VALUES (1, 10)', 'promoted, auto: the other database on its own');
 set_policy($lagging, 'seal');
@@ -261,7 +261,7 @@ $lagging->stop;
 # ---- ... and has heard of WAL that it never got
 
 my $behind = standby_of('behind', $primary);
-# Nobody sends while there comes to be far more than fits into a message and the socket's buffers, and the
+# The walsender is stopped while there comes to be far more than fits into a message and the socket's buffers, and the
 # primary dies before the standby takes any of it.
 my $sender = stop_process($primary, 'walsender');
 $primary->safe_psql('postgres', 'UPDATE batch SET fence = 90');

@@ -1,4 +1,4 @@
-# A mark, or the index of the marks, that is lost or damaged: nothing is accepted that should not be.
+# A mark, or the index of the marks, that is lost or corrupted: nothing is accepted that should not be.
 use strict;
 use warnings;
 
@@ -10,7 +10,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $PAGE = 8192;
-my $node = fenced_node('damage', "full_page_writes = off\n");
+my $node = fenced_node('corruption', "full_page_writes = off\n");
 
 $node->safe_psql('postgres', q{
 	CREATE TABLE batch (id int PRIMARY KEY, note text);
@@ -89,7 +89,7 @@ $node->safe_psql('postgres', q{
 works('primary key made again');
 $node->safe_psql('postgres', 'ALTER EVENT TRIGGER lockfence_after_ddl ENABLE ALWAYS');
 
-# REINDEX CONCURRENTLY that is interrupted leaves an index behind that nobody needs.
+# REINDEX CONCURRENTLY that is interrupted leaves an index behind that is of no use.
 my $writer = session($node, 'postgres');
 ask($writer, "BEGIN; SELECT lockfence.present('batch-2', 21)");
 my $reindex = session($node, 'postgres');
@@ -150,8 +150,8 @@ sub place_of
 	return ($pointer, $row);
 }
 
-# damage(WHAT, HOW): HOW is given the table's bytes, and where the mark of batch-1 is.
-sub damage
+# corrupt(WHAT, HOW): HOW is given the table's bytes, and where the mark of batch-1 is.
+sub corrupt
 {
 	my ($what, $how) = @_;
 	my $ctid = $node->safe_psql('postgres', "SELECT ctid FROM lockfence.mark WHERE resource = 'batch-1'");
@@ -177,13 +177,13 @@ $node->stop;
 system_or_bail('pg_checksums', '--disable', '-D', $node->data_dir) if has_checksums();
 $node->start;
 
-damage('zeroed page', sub { substr(${ $_[0] }, 0, $PAGE) = "\0" x $PAGE; });
-damage('lost file', sub { ${ $_[0] } = ''; });
-damage('zeroed line pointer', sub { my ($bytes, $pointer) = @_; substr($$bytes, $pointer, 4) = "\0" x 4; });
-damage('zeroed row', sub { my ($bytes, undef, $row) = @_; substr($$bytes, $row, 32) = "\0" x 32; });
-damage('zeroed token', sub { my ($bytes, undef, $row) = @_; substr($$bytes, $row + 24, 8) = "\0" x 8; });
-damage('negative token', sub { my ($bytes, undef, $row) = @_; substr($$bytes, $row + 24, 8) = pack('q', -1); });
-damage('another resource', sub { my ($bytes, undef, $row) = @_; $$bytes =~ s/batch-1/batch-X/g; });
+corrupt('zeroed page', sub { substr(${ $_[0] }, 0, $PAGE) = "\0" x $PAGE; });
+corrupt('lost file', sub { ${ $_[0] } = ''; });
+corrupt('zeroed line pointer', sub { my ($bytes, $pointer) = @_; substr($$bytes, $pointer, 4) = "\0" x 4; });
+corrupt('zeroed row', sub { my ($bytes, undef, $row) = @_; substr($$bytes, $row, 32) = "\0" x 32; });
+corrupt('zeroed token', sub { my ($bytes, undef, $row) = @_; substr($$bytes, $row + 24, 8) = "\0" x 8; });
+corrupt('negative token', sub { my ($bytes, undef, $row) = @_; substr($$bytes, $row + 24, 8) = pack('q', -1); });
+corrupt('another resource', sub { my ($bytes, undef, $row) = @_; $$bytes =~ s/batch-1/batch-X/g; });
 
 my $index = file_of('lockfence.mark_pkey');
 change($index, sub { substr(${ $_[0] }, $PAGE, $PAGE) = "\0" x $PAGE; });

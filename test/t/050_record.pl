@@ -270,7 +270,7 @@ $subscriber->wait_for_subscription_sync($node, 'fenced', 'copy');
 $node->safe_psql('src', "UPDATE batch SET fence = 35; BEGIN; SELECT lockfence.present(35); UPDATE job SET note = 'y'; COMMIT");
 $node->wait_for_catchup('fenced');
 query_is($subscriber, 'copy', 'SELECT b.fence, j.note FROM batch b, job j', '35|y', 'subscriber: sealed fences let the apply worker pass');
-refused_ok($subscriber, 'copy', 'UPDATE batch SET fence = 40', 'LF005', 'subscriber: and nobody else');
+refused_ok($subscriber, 'copy', 'UPDATE batch SET fence = 40', 'LF005', 'subscriber: and no other session');
 $subscriber->safe_psql('copy', 'DROP SUBSCRIPTION fenced');
 refused_ok($subscriber, 'copy', 'UPDATE batch SET fence = 40', 'LF005', 'takeover: not before reconcile()');
 $subscriber->safe_psql('copy', 'SELECT lockfence.reconcile(target) FROM lockfence.fences WHERE NOT on_record');

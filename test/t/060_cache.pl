@@ -1,5 +1,5 @@
-# A mark in the shared cache outlives the sessions that put it there.  Whoever has gone around the fence's own
-# writes since then may have used nothing of lockfence, and those who did may be gone or idle: the old mark is
+# A mark in the shared cache outlives the sessions that put it there.  A session that has gone around the fence's own
+# writes since then may have used nothing of lockfence, and those that did may be gone or idle: the old mark is
 # not believed all the same.
 use strict;
 use warnings;

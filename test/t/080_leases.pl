@@ -18,7 +18,7 @@ $node->safe_psql('postgres', 'CREATE EXTENSION lockfence_lease');
 # ---- 8 clients, 10,000 leases ---------------------------------------------------------------------
 
 # A job holds a lease, works under it, renews and releases it.  One of twenty stops past its end, and then goes on as if
-# nothing had been; its late write is accepted or refused.
+# nothing had been; its stale write is accepted or refused.
 $node->safe_psql('postgres', q{
 	CREATE TABLE work (n bigserial, resource text, client int);
 	SELECT lockfence.attach('work', 'load:{resource}', token_column => 'token');

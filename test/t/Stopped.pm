@@ -36,7 +36,7 @@ sub possible
 	return $node->safe_psql('postgres', q{SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'});
 }
 
-# For this session alone, and all at once: it cannot be asked once it stands still.
+# For this session alone, and all at once: once it stands still, it answers nothing.
 sub new
 {
 	my ($class, $node, $session, @names) = @_;

@@ -18,7 +18,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* The text, or false where the disk has room. */
+/* The text, or false where the disk has space. */
 static int
 read_text(char *text, size_t size)
 {

@@ -20,7 +20,7 @@ our @EXPORT = (@FenceTest::EXPORT, qw(
   start wait_for_call finish wait_until_gone milliseconds_since process_status descriptors
 ));
 
-# No test waits for these: whoever sees them pass has waited for something that did not happen.
+# No test waits for these: a test that sees them pass has waited for something that did not happen.
 my $PATIENCE_MS = 60_000;
 
 # validating_node(NAME, CONF, init parameters): a running server with both extensions, whose breaker
@@ -65,7 +65,7 @@ sub new_service
 	return LockService->new(dir => new_dir(), (%tls ? (tls => \%tls) : ()));
 }
 
-# Nobody listens there, or only somebody who came since.
+# No process listened there a moment ago.
 sub unused_port
 {
 	return IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 1)->sockport;

@@ -106,7 +106,7 @@ BEGIN;
 INSERT INTO one VALUES (4, 'x');
 INSERT INTO fenced VALUES (1, 'by 4');
 COMMIT;
-INSERT INTO fenced VALUES (2, 'by nobody');
+INSERT INTO fenced VALUES (2, 'without a token');
 SELECT lockfence.present('i/one', 3);
 -- the owner of the last grant is told its token, and no other
 SELECT lockfence.token_of('i/one', '4:x');
@@ -227,7 +227,7 @@ CREATE TABLE own (name text);
 CREATE TRIGGER t AFTER INSERT ON own FOR EACH ROW EXECUTE FUNCTION lockfence.issue_row('resource=i/one', 'owner=x', 'wait=1');
 RESET ROLE;
 SELECT owner FROM grants WHERE resource = 'i/one';
--- whoever is to declare issuers on tables of its own
+-- for a role that is to declare issuers on tables of its own
 GRANT EXECUTE ON FUNCTION lockfence.issue_from(regclass, text, text, name[], text, interval, text), lockfence.stop_issuing(regclass),
 	lockfence.issue_row(), lockfence._record_issuer(regclass) TO regress_lf_owner;
 SET ROLE regress_lf_owner;

@@ -2,7 +2,7 @@
  * acquire.c
  *	  Granting a lock: one txn, whose outcome may stay unknown for a while.
  *
- * The txn says: nobody holds the lock, the epoch is the one just read, and the
+ * The txn says: the lock is free, the epoch is the one just read, and the
  * session is as just read.  Its revision, under that epoch, is the token.
  *
  * When no answer comes, the txn may have been done, may never be, or may yet be.

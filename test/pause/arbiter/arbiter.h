@@ -1,6 +1,6 @@
 /*
  * arbiter.h
- *	  What the rooms of the arbiter share.
+ *	  What the files of the arbiter share.
  *
  * The arbiter is a lock service over etcd.  It keeps nothing that matters in its
  * own memory: any number of arbiters may serve one etcd.

@@ -13,7 +13,7 @@
 
 #include "arbiter.h"
 
-/* The highest token PostgreSQL has accepted; 0 none, -1 it cannot be asked. */
+/* The highest token PostgreSQL has accepted; 0 none, -1 it does not answer. */
 int64_t
 epoch_floor_token(char *problem, size_t size)
 {
@@ -100,7 +100,7 @@ do_advance(const advance *a, const char *identity, const char *reason)
 	if (result != ETCD_OK)
 		return reply_for(result);
 	if (!done)
-		return reply_error(409, "changed", "somebody else advanced the epoch meanwhile");
+		return reply_error(409, "changed", "the epoch was advanced meanwhile");
 	seal_open(a->epoch, a->cluster, revision);
 	return reply_ok(json_pack("{s:I, s:I}", "epoch", (json_int_t) a->epoch,
 							  "before", (json_int_t) a->least));

@@ -4,8 +4,8 @@
  *
  * Renewals (and validations) have a lane of their own: a fixed pool of threads
  * that works through them in turn, never refusing one.  Everything else, which
- * may wait, has a thread a connection and a bounded number of them.  Who the
- * client is, nginx says in a header, from the certificate it verified; so only
+ * may wait, has a thread per connection and a bounded number of them.  Which
+ * client it is, nginx says in a header, from the certificate it verified; so only
  * nginx may reach the sockets.
  */
 #include <microhttpd.h>
@@ -141,7 +141,7 @@ answer_request(struct MHD_Connection *c, const char *path, const char *method, r
 	if (to == NULL)
 		return reply_error(404, "no_such_endpoint", "there is no %.100s", path);
 	if (identity == NULL || *identity == '\0' || strlen(identity) > MAX_IDENTITY)
-		return reply_error(401, "no_identity", "the client's certificate names nobody");
+		return reply_error(401, "no_identity", "the client's certificate names no client");
 	if (req->too_long)
 		return reply_error(413, "too_long", "the body may have %d bytes", MAX_BODY);
 	in = read_input(c, method, req);

@@ -237,7 +237,7 @@ lock_force_release(const char *identity, json_t *in)
 	if (look_patiently(resource, 0, &seen) != ETCD_OK)
 		return reply_for(ETCD_UNSENT);
 	r = seen.lock.found ? delete_by_force(identity, resource, reason, &seen) :
-		reply_error(404, "not_held", "nobody holds the lock");
+		reply_error(404, "not_held", "the lock is not held");
 	look_free(&seen);
 	return r;
 }

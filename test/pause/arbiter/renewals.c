@@ -1,12 +1,12 @@
 /*
  * renewals.c
- *	  Renewals in batches: one request to etcd renews whoever is waiting.
+ *	  Renewals in batches: one request to etcd renews all sessions that wait.
  *
  * A keepalive is a stream, so many leases fit in one request, which costs etcd
  * little more than one of them would.  After it, one linearizable look at the
  * epoch serves the whole batch: a renewal may be called good only after an
  * answer that was asked for after its keepalive, else a restored cluster could
- * renew what it revived.  Whoever comes while a batch is under way is in the next.
+ * renew what it revived.  A session that comes while a batch is under way is in the next.
  */
 #include <inttypes.h>
 #include <pthread.h>

@@ -79,7 +79,7 @@ write_once(world *w, int lock, int64_t token)
 
 	emit(w, *now += 100, "write", "call", id, lock, token);
 	if (fate == 0 && *now % 5 == 0)
-		return;					/* died: nobody knows */
+		return;					/* died: its fate is unknown */
 	*now += 1000;
 	emit(w, *now, "write", "ok", id, lock, token);
 	set_last(w, "n", json_integer(++w->counter[lock]));

@@ -2,8 +2,8 @@
  * history.c
  *	  From a file of events to operations grouped by lock.
  *
- * A hold ends by a release or because its lease ran out.  Nobody records the
- * latter, since the holder may be dead: it is derived from the last renewal that
+ * A hold ends by a release or because its lease ran out.  The latter is
+ * recorded nowhere, since the holder may be dead: it is derived from the last renewal that
  * was answered.  A lease cannot run out before that renewal's SEND time plus
  * its time to live, whatever the service's clock.
  */
@@ -66,13 +66,13 @@ history_read(const char *path, char *problem, size_t size)
 	FILE	   *f = fopen(path, "r");
 	json_t	   *events = json_array();
 	char	   *line = NULL;
-	size_t		room = 0;
+	size_t		size_of_line = 0;
 	int			lineno = 0;
 
 	*problem = '\0';
 	if (f == NULL)
 		snprintf(problem, size, "cannot open %s", path);
-	while (f && !*problem && getline(&line, &room, f) > 0)
+	while (f && !*problem && getline(&line, &size_of_line, f) > 0)
 	{
 		json_error_t err;
 		json_t	   *event = json_loads(line, 0, &err);
@@ -287,7 +287,7 @@ add_raw(builder *b, const raw_op *raw)
 }
 
 /*
- * A release nobody saw answered, and a drop by an administrator, end a hold at
+ * A release without a known answer, and a drop by an administrator, end a hold at
  * some moment after they were called: they only bring its earliest end forward.
  */
 static void

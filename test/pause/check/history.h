@@ -21,7 +21,7 @@ typedef enum op_kind
 	OP_RELEASE,					/* was answered: released */
 	OP_WRITE,					/* PostgreSQL accepted it */
 	OP_REFUSED,					/* PostgreSQL refused it as stale */
-	OP_MAYBE_WRITE				/* nobody knows */
+	OP_MAYBE_WRITE				/* its fate is unknown */
 } op_kind;
 
 typedef struct op

@@ -4,7 +4,7 @@
  *
  *	  pause-check FILE...		exit 0 all good, 1 one is not, 2 undecided or unreadable
  *	  pause-check --mutants FILE	also breaks the history in every known way; each
- *								mutant that the history gives room for must be rejected
+ *								mutant that fits the history must be rejected
  */
 #include <stdio.h>
 #include <string.h>
@@ -60,7 +60,7 @@ check_mutants(json_t *events)
 				   *reason ? ": " : "", reason);
 		}
 		else
-			printf("  mutant %-22s no room for it in this history\n", mutants[m].name);
+			printf("  mutant %-22s does not fit this history\n", mutants[m].name);
 		json_decref(broken);
 	}
 	printf("  mutants: %d made, %d rejected\n", made, rejected);

@@ -106,7 +106,7 @@ set_token_everywhere(json_t *events, const char *lock, const char *from, const c
 			json_object_set_new(event, "token", json_string(to));
 }
 
-/* Somebody else is granted the lock right after the first grant. */
+/* Another holder is granted the lock right after the first grant. */
 static bool
 second_holder(json_t *events)
 {
@@ -183,7 +183,7 @@ grant_of(json_t *events, json_t *release)
 	return grant && same(grant, release, "lock") ? grant : NULL;
 }
 
-/* The service forgets a hold: nobody released it, and its lease still ran. */
+/* The service forgets a hold: it was not released, and its lease still ran. */
 static bool
 release_missing(json_t *events)
 {

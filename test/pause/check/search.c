@@ -3,7 +3,7 @@
  *	  Decides whether one lock's operations can be put in an order.
  *
  * The model is an exclusive lock and a fenced register.  The lock grants only
- * while nobody holds it, and each grant's token is higher than the last one's.
+ * while it is free, and each grant's token is higher than the last one's.
  * The register keeps the mark: it accepts a write whose token was granted and is
  * not below the mark, raises the mark to it, and refuses only what is below.
  * Where the row counts its writes, accepted writes happen in that order.
@@ -12,7 +12,7 @@
  * goes back where that fails.  What keeps it short, also on a bad history:
  *
  *	- an operation that changes nothing is placed at once, with no alternative;
- *	- writes nobody knows the end of, and holds that lapse, come last;
+ *	- writes whose end is unknown, and holds that lapse, come last;
  *	- a state reached before with the same operations placed, and a subset of
  *	  the unknown writes used, is not entered again.
  *
@@ -263,7 +263,7 @@ note_reason(search *s, const state *st, int i, const char *why)
 			 "%s %s of %s, token %" PRId64 ", at %.6f s: %s (last granted %" PRId64
 			 ", held by %s, mark %" PRId64 ")",
 			 names[o->kind], o->id, o->who, o->token, o->call / 1e6, why, st->last,
-			 st->holder < 0 ? "nobody" : s->ops[st->holder].who, st->mark);
+			 st->holder < 0 ? "none" : s->ops[st->holder].who, st->mark);
 }
 
 static bool place_rest(search *s, const state *st);

@@ -99,7 +99,7 @@ hand_made_cases(void)
 			"50 release call r 5\n60 release ok r 5\n");
 	case_is("a refusal without a newer token is a fault", HISTORY_BAD,
 			"10 acquire call a 0\n20 acquire ok a 5\n30 write call w1 5\n40 write stale w1 5\n");
-	case_is("a write nobody saw the end of can explain a refusal", HISTORY_GOOD,
+	case_is("a write whose end is unknown can explain a refusal", HISTORY_GOOD,
 			"10 acquire call a 0\n20 acquire ok a 5\n22 release call r 5\n23 release ok r 5\n"
 			"24 acquire call b 0\n26 acquire ok b 9\n28 write call u 9\n"
 			"30 write call w1 5\n40 write stale w1 5\n");

@@ -173,15 +173,15 @@ load_stream(const char *text, size_t len)
 fetch_result
 fetch_stream(fetch *f, const char *url, json_t *messages, long timeout_ms, fetch_answer *answer)
 {
-	size_t		room = json_array_size(messages) * 64 + 1;
-	char	   *text = malloc(room);
+	size_t		capacity = json_array_size(messages) * 64 + 1;
+	char	   *text = malloc(capacity);
 	size_t		len = 0;
 	size_t		i;
 	json_t	   *message;
 	fetch_result result;
 
 	json_array_foreach(messages, i, message)
-		len += json_dumpb(message, text + len, room - len, JSON_COMPACT);
+		len += json_dumpb(message, text + len, capacity - len, JSON_COMPACT);
 	text[len] = '\0';
 	result = perform(f, url, text, timeout_ms, answer);
 	free(text);

@@ -30,7 +30,7 @@ typedef enum lf_state
 {
 	LF_HOLDING,					/* go on */
 	LF_STOPPING,				/* a renewal failed: begin nothing new */
-	LF_FENCED					/* stop: somebody else may hold the lock */
+	LF_FENCED					/* stop: another holder may have the lock */
 } lf_state;
 
 typedef enum lf_result

@@ -1,6 +1,6 @@
 /*
  * present.c
- *	  A holder's first act: show the token to PostgreSQL and commit.
+ *	  A holder's first act: present the token to PostgreSQL and commit.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
  * present.h
- *	  A holder's first act: show the token to PostgreSQL and commit.
+ *	  A holder's first act: present the token to PostgreSQL and commit.
  *
  * From then on every older token of the resource is refused, whether or not the
  * new holder has written yet.

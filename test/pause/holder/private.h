@@ -1,6 +1,6 @@
 /*
  * private.h
- *	  What the rooms of the holder library share.
+ *	  What the files of the holder library share.
  */
 #ifndef LF_HOLDER_PRIVATE_H
 #define LF_HOLDER_PRIVATE_H

@@ -110,10 +110,10 @@ wait_until(lf_holder *h, int64_t when)
 static lf_result
 ask_renewal(lf_holder *h, int64_t deadline, int64_t *sent)
 {
-	int64_t		room = (deadline - clock_us()) / 1000 + 1;
+	int64_t		left = (deadline - clock_us()) / 1000 + 1;
 	int64_t		third = h->ttl_us / 3000;
 
-	return h->service->renew(h, room < third ? room : third, sent);
+	return h->service->renew(h, left < third ? left : third, sent);
 }
 
 /* Called with the mutex held. */

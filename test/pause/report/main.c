@@ -44,10 +44,10 @@ each_line(const char *name, int n, void (*take) (FILE *out, char **fields, void 
 {
 	FILE	   *f = open_in(name, "r");
 	char	   *line = NULL;
-	size_t		room = 0;
+	size_t		size = 0;
 	char	   *fields[8];
 
-	while (f && getline(&line, &room, f) > 0)
+	while (f && getline(&line, &size, f) > 0)
 	{
 		split(line, fields, n);
 		take(out, fields, arg);

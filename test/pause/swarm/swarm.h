@@ -1,6 +1,6 @@
 /*
  * swarm.h
- *	  What the rooms of the swarm share: many holders in one process.
+ *	  What the files of the swarm share: many holders in one process.
  */
 #ifndef SWARM_H
 #define SWARM_H

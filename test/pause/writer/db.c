@@ -47,7 +47,7 @@ next_id(writer *w, char id[96])
 	snprintf(id, 96, "%s-w%d", w->history.who, ++n);
 }
 
-/* An error without SQLSTATE is a connection that broke: at a commit, nobody knows. */
+/* An error without SQLSTATE is a connection that broke: at a commit, its fate is unknown. */
 static fate
 fate_of(const char *state, bool committing)
 {

@@ -125,7 +125,7 @@ lock_give_back(writer *w)
 		unknown = unknown || result == LF_UNKNOWN;
 		sleep_us(lf_holder_retry_ms(w->holder, attempt) * INT64_C(1000));
 	}
-	/* "gone" after an attempt nobody answered: that attempt may have done it */
+	/* "gone" after an attempt without an answer: that attempt may have done it */
 	record(&w->history, "release", unknown && result != LF_OK ? "unknown" : phase_of(result),
 		   "{s:s, s:s, s:s, s:s}", "id", id, "lock", w->resource, "token", token,
 		   "code", names[result]);

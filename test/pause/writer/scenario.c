@@ -5,7 +5,7 @@
  * The paused ones check that they still hold the lock, as they should, and are
  * stopped after that check and before the write: where no client can help.  They
  * then wait for a file, so that being stopped at the right place does not depend
- * on how fast anybody is.
+ * on how fast a process is.
  */
 #include <stdio.h>
 #include <stdlib.h>

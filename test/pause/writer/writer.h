@@ -1,6 +1,6 @@
 /*
  * writer.h
- *	  What the rooms of the writer share.
+ *	  What the files of the writer share.
  *
  * The writer is the application of the proofs: it holds a lock, reads, thinks,
  * and writes to PostgreSQL with its token.  Whatever it does, it records.

@@ -13,7 +13,7 @@ use ValidateTest;
 my $RESOURCE = 'settle:batch-9921';
 my $TOKEN = '9007199254740993';		# 2^53 + 1: no float can hold it
 
-# Whoever listens here is asked about nothing.
+# A service that is never asked.
 my $bystander = new_service();
 
 my $service = new_service();

@@ -172,7 +172,7 @@ foreach my $setting (sort keys %THEIRS)
 		unlike(said($role, "SELECT lockfence.validate('a', 5)"), qr/^f/m, 'nor one it comes with');
 	}
 }
-is($evil->count('connect'), 0, 'whoever they name is never asked');
+is($evil->count('connect'), 0, 'the host that they name is never asked');
 
 # Posture: an outage passes no token over because a session said "open" before the library came.
 configure($node, url => 'http://127.0.0.1:' . unused_port() . '/', %ours);

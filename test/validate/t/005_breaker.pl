@@ -83,12 +83,12 @@ foreach my $way ([ 'silent', 'does not answer' ], [ '500', 'fails' ], [ 'reset',
 
 	$service->forget;
 	is(crowd('and again'), "LF008 $all", 'every call fails again');
-	is($service->count('connect'), 0, 'and nobody asks');
+	is($service->count('connect'), 0, 'and no call asks');
 	note('the slowest of them took ' . $node->safe_psql('postgres', 'SELECT max(ms)::int FROM outcome') . ' ms');
 	$service->mode('valid');
 }
 like((try_sql($node, 'postgres', 'SELECT lockfence.validate(\'a\', 5)'))[1], qr/ERROR:  LF008:.*DETAIL:  .*$FAILURES times/s,
-	'the error says why nobody asks');
+	'the error says why no call asks');
 
 # ---- the probe
 

@@ -48,7 +48,7 @@ sub counter
 	return $node->safe_psql('postgres', "SELECT $column FROM lockfence.stats WHERE target = 'item'::regclass");
 }
 
-# ---- once a grant
+# ---- once per grant
 
 accepted_ok($node, 'postgres', 'INSERT INTO item SELECT g, 0, 10 FROM generate_series(1, 3) g', 'three rows by a first token');
 asked_is(1, 'are one question');
@@ -75,7 +75,7 @@ state_is('1:2:11 2:2:11 3:2:11|11', 'nothing has changed');
 is(counter('unvalidated') - $before, 3, 'which the statistics count');
 asked_is(3, 'it was asked each time');
 accepted_ok($node, 'postgres', 'UPDATE item SET v = v, fence = 11', 'the holder goes on');
-asked_is(0, 'and nobody is asked');
+asked_is(0, 'and the service is not asked');
 
 # ---- no answer
 
@@ -106,7 +106,7 @@ $node->safe_psql('postgres', "SELECT pg_cancel_backend($writer->{pid})");
 like(finish($writer), qr/57014/, 'it is cancelled');
 state_is('1:2:11 2:4:11 3:2:11|12', 'and has changed nothing');
 
-# The service says yes, and somebody has overtaken in the meantime: the mark decides.
+# The service says yes, and another holder has overtaken in the meantime: the mark decides.
 $service->mode(slow => 1500);
 $service->forget;
 start($writer, 'UPDATE item SET v = 50, fence = 13 WHERE id = 1');
@@ -120,8 +120,8 @@ state_is('1:2:11 2:4:11 3:2:11|20', 'which decides');
 $service->mode('valid');
 $service->forget;
 accepted_ok($node, 'postgres', 'INSERT INTO plain VALUES (1, 0, 5)', 'a fence without a validator');
-accepted_ok($node, 'postgres', "SELECT lockfence.present('nobody:s', 5)", 'a resource without a fence');
-asked_is(0, 'asks nobody');
+accepted_ok($node, 'postgres', "SELECT lockfence.present('unfenced:s', 5)", 'a resource without a fence');
+asked_is(0, 'asks no service');
 
 # ---- the default validator
 
@@ -130,19 +130,19 @@ configure($node, url => $service->url);
 $service->mode('refused');
 refused_ok($node, 'postgres', "SELECT lockfence.present('fresh', $POISON)", 'LF007', 'with a default validator a poisoned token is refused');
 mark_is($node, 'postgres', 'fresh', '', 'and leaves no mark');
-refused_ok($node, 'postgres', "SELECT lockfence.present('nobody:s', $POISON)", 'LF007', 'also where there is a mark');
-mark_is($node, 'postgres', 'nobody:s', '5', 'which stays');
+refused_ok($node, 'postgres', "SELECT lockfence.present('unfenced:s', $POISON)", 'LF007', 'also where there is a mark');
+mark_is($node, 'postgres', 'unfenced:s', '5', 'which stays');
 refused_ok($node, 'postgres', "UPDATE plain SET v = 1, fence = $POISON", 'LF007', 'and on a fence without one of its own');
 asked_is(3, 'each is one question');
-accepted_ok($node, 'postgres', "SELECT lockfence.present('nobody:s', 5)", 'an equal token passes');
-refused_ok($node, 'postgres', "SELECT lockfence.present('nobody:s', 4)", 'LF001', 'a lower one does not');
+accepted_ok($node, 'postgres', "SELECT lockfence.present('unfenced:s', 5)", 'an equal token passes');
+refused_ok($node, 'postgres', "SELECT lockfence.present('unfenced:s', 4)", 'LF001', 'a lower one does not');
 asked_is(0, 'and neither is asked about');
 $service->mode('valid');
-query_is($node, 'postgres', "SELECT lockfence.present('nobody:s', 6)", '5', 'a token that was granted');
+query_is($node, 'postgres', "SELECT lockfence.present('unfenced:s', 6)", '5', 'a token that was granted');
 asked_is(1, 'is one question');
 $service->mode('503');
-refused_ok($node, 'postgres', "SELECT lockfence.present('nobody:s', 7)", 'LF008', 'an outage');
-mark_is($node, 'postgres', 'nobody:s', '6', 'leaves the mark');
+refused_ok($node, 'postgres', "SELECT lockfence.present('unfenced:s', 7)", 'LF008', 'an outage');
+mark_is($node, 'postgres', 'unfenced:s', '6', 'leaves the mark');
 $node->safe_psql('postgres', 'CREATE ROLE app LOGIN; GRANT USAGE ON SCHEMA lockfence TO app; GRANT EXECUTE ON FUNCTION lockfence.present(text, lockfence.fence_token) TO app');
 my $app = $node->connstr('postgres') . ' user=app';
 like((try_sql($node, 'postgres', "SET lockfence.validator = ''; SELECT lockfence.present('fresh', 1)", connstr => $app, on_error_stop => 0))[1],

@@ -114,7 +114,7 @@ $node->start;
 questions();
 configure($node, %SETTING, timeout => 5000, resolve => 'locks.example:8443:127.0.0.1');
 $session = session($node, 'postgres');
-is(validate($session, 'a', 5), 'LF008', 'with a pinned address nobody is there');
+is(validate($session, 'a', 5), 'LF008', 'with a pinned address the service is not there');
 is(questions(), 0, 'and the nameserver is not asked');
 
 $node->stop;
