@@ -2,7 +2,7 @@
 
 -- ---------------------------------------------------------------- lock tables
 
--- Issuers are lockfence_lease's, which may not be there.
+-- The view of the issuers belongs to lockfence_lease, which may not be installed.
 CREATE FUNCTION _issued_resource(target regclass)
 RETURNS text
 LANGUAGE plpgsql STABLE
@@ -17,7 +17,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION _issued_resource(regclass) IS
-'the resource whose tokens a lock table issues, as issue_from() has declared it; null: it issues none';
+'the resource whose tokens a lock table issues, as declared by issue_from(); null: the table issues none';
 
 CREATE FUNCTION lock_table_issues(target text, resource text DEFAULT NULL, description text DEFAULT NULL)
 RETURNS text
@@ -39,4 +39,11 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION lock_table_issues(text, text, text) IS
-'asserts that a lock table issues tokens (of this resource, as the view lockfence.issuers has it; null: whichever), and that lockfence.verify() finds nothing about it. Example: lock_table_issues(''shedlock'', ''shedlock:{name}'')';
+'asserts that a lock table issues tokens (of this resource, as the view lockfence.issuers shows it; null: of any), and that lockfence.verify() finds nothing about it. Example: lock_table_issues(''shedlock'', ''shedlock:{name}'')';
+
+-- ---------------------------------------------------------------- words
+
+COMMENT ON FUNCTION refuses_missing(text, text) IS
+'asserts that a statement that presents no token is refused with LF002. It is rolled back';
+COMMENT ON FUNCTION survives_zombie(text, jsonb, jsonb, text) IS
+'asserts that lockfence.drill() refuses a stale holder on every path; the diagnostics are the statements that passed, and what lockfence.verify() finds. Example: survives_zombie(''batch'', ''{"batch_id": 9921}'', ''{"state": "settled"}'')';
