@@ -1,7 +1,7 @@
 -- ---------------------------------------------------------------- lock tables that become issuers
 
--- The declaration of an issuer is its trigger: what it is called for stands in its events and condition, what
--- it issues in its arguments.  This is a copy, by which verify() tells that the trigger is gone, or another one.
+-- An issuer is declared by its trigger: the events and the condition say what a grant is, the arguments what is issued.
+-- This table has a copy, so that verify() can tell that the trigger is gone, or is another one.
 CREATE TABLE lockfence.issuer (
 	target lockfence._relation NOT NULL,
 	definition text COLLATE "C" NOT NULL
@@ -11,12 +11,12 @@ COMMENT ON TABLE lockfence.issuer IS
 COMMENT ON COLUMN lockfence.issuer.target IS 'the lock table';
 COMMENT ON COLUMN lockfence.issuer.definition IS 'its trigger, without the names of trigger and table';
 
--- Not those of tables that are gone: their numbers would be others' elsewhere.
+-- Rows of dropped tables are not dumped: in another database their OIDs may be those of other tables.
 SELECT pg_catalog.pg_extension_config_dump('lockfence.issuer',
 	'WHERE EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid OPERATOR(pg_catalog.=) target)');
 
 REVOKE ALL ON lockfence.issuer FROM PUBLIC;
--- It says no more than the catalogs do.
+-- It says nothing that the catalogs do not.
 GRANT SELECT ON lockfence.issuer TO PUBLIC;
 
 CREATE FUNCTION lockfence.issue_row() RETURNS trigger
@@ -25,8 +25,8 @@ AS 'MODULE_PATHNAME', 'lockfence_issue_row';
 COMMENT ON FUNCTION lockfence.issue_row() IS
 'trigger of a lock table, AFTER INSERT OR UPDATE FOR EACH ROW: issues the next token of the resource that the row names, and records its owner; see issue_from()';
 
--- A trigger that issues is known by its function: every owner may name a trigger at will.  Those of partitions
--- are their parent's.
+-- A trigger that issues is recognized by its function, since an owner may give a trigger any name.  The triggers of
+-- partitions are clones of their parent's.
 CREATE FUNCTION lockfence._issuer_triggers(tables regclass[])
 RETURNS TABLE (id oid, target regclass, name name, is_cloned boolean, enabled "char", arguments text[], definition text)
 LANGUAGE sql STABLE
@@ -69,11 +69,11 @@ SELECT i.target, lockfence._issuer_argument(i.arguments, 'resource') AS resource
 FROM lockfence._issuer_triggers(NULL) i JOIN pg_catalog.pg_trigger t ON t.oid OPERATOR(pg_catalog.=) i.id
 WHERE NOT i.is_cloned;
 COMMENT ON VIEW lockfence.issuers IS
-'the lock tables that issue tokens, with their settings as issue_from() takes them; is_always: the trigger fires in every session. Whether one is as it was declared is told by verify()';
+'the lock tables that issue tokens, with their settings as issue_from() takes them; is_always: the trigger fires in every session. verify() reports a trigger that is not as it was declared';
 GRANT SELECT ON lockfence.issuers TO PUBLIC;
 
--- What the tables of known libraries are like, and what a grant is in them.  An owner is, as far as the table and the
--- library let it be, one grant's alone: a name that the next grant can have too would be told the next one's token.
+-- The lock tables of known libraries, and what a grant is in them.  As far as the table and the library allow, an owner
+-- names a single grant: if the next grant could have the same name, a stale holder would be told its token.
 CREATE FUNCTION lockfence._issuer_presets()
 RETURNS TABLE (name text, columns name[], resource text, owner text, granted_by name[], held text)
 LANGUAGE sql IMMUTABLE
@@ -106,8 +106,7 @@ AS $$
 	) AS p (name, columns, resource, owner, granted_by, held)
 $$;
 COMMENT ON FUNCTION lockfence._issuer_presets() IS
-'the settings of issue_from() for the lock tables of known libraries, and the columns that tell such a table';
-
+'the settings of issue_from() for the lock tables of known libraries, and the columns that such a table has';
 
 CREATE FUNCTION lockfence._check_preset(target regclass, preset text)
 RETURNS void
@@ -127,15 +126,15 @@ BEGIN
 	WHERE p.name = preset AND NOT EXISTS (
 		SELECT FROM pg_attribute a WHERE a.attrelid = target AND a.attname = c.name AND a.attnum > 0 AND NOT a.attisdropped);
 	IF missing IS NOT NULL THEN
-		RAISE EXCEPTION 'table "%" is not a lock table that preset "%" knows', lockfence._visible(target::text), preset
+		RAISE EXCEPTION 'table "%" does not match preset "%"', lockfence._visible(target::text), preset
 			USING ERRCODE = 'undefined_column',
-				DETAIL = format('It lacks columns of such a table: %s.', missing),
-				HINT = 'Name the table that holds the locks. Where its columns have other names, leave the preset out and give resource, owner, granted_by and held.';
+				DETAIL = format('It lacks these columns: %s.', missing),
+				HINT = 'Name the table that holds the locks. If its columns have other names, leave the preset out and give resource, owner, granted_by and held.';
 	END IF;
 END
 $$;
 COMMENT ON FUNCTION lockfence._check_preset(regclass, text) IS
-'raises an error if there is no such preset, or the table is not one that it knows';
+'raises an error if there is no such preset, or the table does not match it';
 
 CREATE FUNCTION lockfence._check_issuer_table(target regclass)
 RETURNS void
@@ -151,22 +150,22 @@ BEGIN
 		WHEN class.relkind NOT IN ('r', 'p') THEN 'It is not a table.'
 		WHEN class.relnamespace IN ('pg_catalog'::regnamespace, 'pg_toast'::regnamespace, 'lockfence'::regnamespace)
 			THEN 'It is a table of the system or of lockfence.'
-		WHEN class.relpersistence = 't' THEN 'It is a temporary table, and no lock of other sessions.'
+		WHEN class.relpersistence = 't' THEN 'It is a temporary table, which other sessions cannot use as a lock.'
 		WHEN class.relkind = 'r' AND EXISTS (SELECT FROM pg_inherits WHERE inhparent = target)
-			THEN 'Other tables inherit from it, whose rows its trigger does not see.'
+			THEN 'Other tables inherit from it, and its trigger does not see their rows.'
 	END;
 	IF reason IS NOT NULL THEN
-		RAISE EXCEPTION 'tokens cannot be issued from "%"', lockfence._visible(target::text)
+		RAISE EXCEPTION '"%" cannot issue tokens', lockfence._visible(target::text)
 			USING ERRCODE = 'wrong_object_type', DETAIL = reason, HINT = 'Name the table that holds the locks.';
 	END IF;
 	IF EXISTS (SELECT FROM lockfence._issuer_triggers(ARRAY[target])) THEN
-		RAISE EXCEPTION 'table "%" issues tokens already', lockfence._visible(target::text)
+		RAISE EXCEPTION 'table "%" already issues tokens', lockfence._visible(target::text)
 			USING ERRCODE = 'duplicate_object', HINT = 'Use lockfence.stop_issuing() first to change what it issues.';
 	END IF;
 END
 $$;
 COMMENT ON FUNCTION lockfence._check_issuer_table(regclass) IS
-'raises an error if a table cannot issue tokens, or does already';
+'raises an error if a table cannot issue tokens, or already does';
 
 CREATE FUNCTION lockfence._issuer_placeholders(setting text, template text)
 RETURNS text[]
@@ -190,7 +189,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION lockfence._issuer_placeholders(text, text) IS
-'the columns that a template names; raises an error if it is none';
+'the columns that a template names; raises an error if it is not a template';
 
 CREATE FUNCTION lockfence._check_issuer_template(target regclass, setting text, template text)
 RETURNS void
@@ -217,7 +216,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION lockfence._check_issuer_template(regclass, text, text) IS
-'raises an error if a name cannot be made of a lock table''s columns';
+'raises an error if a template names a column that the lock table does not have, or a generated one';
 
 CREATE FUNCTION lockfence._wait_milliseconds(wait interval)
 RETURNS integer
@@ -228,7 +227,7 @@ BEGIN
 	IF wait IS NULL OR wait < '1 millisecond' OR wait > '1 hour' THEN
 		RAISE EXCEPTION 'wait must be between 1 millisecond and 1 hour'
 			USING ERRCODE = 'invalid_parameter_value',
-				HINT = 'It is how long a grant waits for the open transaction of the holder before.';
+				HINT = 'A grant waits this long for the open transaction of the previous holder.';
 	END IF;
 	RETURN extract(epoch FROM wait) * 1000;
 END
@@ -236,8 +235,8 @@ $$;
 COMMENT ON FUNCTION lockfence._wait_milliseconds(interval) IS
 'how long a grant waits, as lock_timeout takes it';
 
--- The condition is the caller's to write, as that of any trigger: it is run with the rights of the sessions that
--- write to the lock table.  The line break ends a comment in it.
+-- The caller writes the condition, as for any trigger: it runs with the rights of the sessions that write to the lock
+-- table.  The line break ends a comment in it.
 CREATE FUNCTION lockfence._create_issuer(
 	target regclass, resource text, owner text, granted_by name[], held text, milliseconds integer)
 RETURNS void
@@ -260,7 +259,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION lockfence._create_issuer(regclass, text, text, name[], text, integer) IS
-'creates the trigger by which a lock table issues tokens, and has it fire always';
+'creates the trigger by which a lock table issues tokens, and makes it fire always';
 
 CREATE FUNCTION lockfence._record_issuer(target regclass)
 RETURNS void
@@ -311,7 +310,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION lockfence.issue_from(regclass, text, text, name[], text, interval, text) IS
-'has a lock table issue a token with each grant: an INSERT, or an UPDATE that sets one of the columns granted_by, of a row that meets the condition held (on NEW; null: every row). The token is of the resource, and goes to the owner, that the row''s columns name in {braces}; token_of() and present_as() tell it. Where the holder before has its transaction open, the grant waits that long, and then fails with 55P03. preset: a known library''s settings, for those that are null. Example: SELECT lockfence.issue_from(''shedlock'', preset => ''shedlock'')';
+'makes a lock table issue a token with each grant. A grant is an INSERT, or an UPDATE that sets one of the columns granted_by, of a row that meets the condition held (on NEW; null: every row). resource and owner name columns of the row in {braces}; token_of() and present_as() find the token by these names. If the previous holder has a transaction open, the grant waits for it as long as wait, and then fails with 55P03. preset: the settings for a known library, for those that are null. Example: SELECT lockfence.issue_from(''shedlock'', preset => ''shedlock'')';
 
 CREATE FUNCTION lockfence.stop_issuing(target regclass)
 RETURNS void
@@ -338,9 +337,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION lockfence.stop_issuing(regclass) IS
-'has a lock table issue no more tokens; those that it has issued stay as they are';
+'makes a lock table issue no more tokens; those that it has issued stay as they are';
 
--- A role that may call these may take over any resource, by a table of its own.
+-- A role that may call these can take over any resource, by a lock table of its own.
 REVOKE ALL ON FUNCTION
 	lockfence.issue_row(),
 	lockfence._record_issuer(regclass),

@@ -1,7 +1,7 @@
 -- ---------------------------------------------------------------- leases
 
--- A row stays when its lease ends, as the mark does.  Half-full pages, and no index but the key: a renewal is then a
--- heap-only update.
+-- A row stays when its lease ends, as its mark does.  Pages are filled to half, and there is no index but the primary
+-- key, so that a renewal is a heap-only update.
 CREATE TABLE lockfence.lease (
 	token lockfence.fence_token NOT NULL,
 	granted_at timestamp with time zone NOT NULL,
@@ -11,17 +11,18 @@ CREATE TABLE lockfence.lease (
 	CONSTRAINT lease_pkey PRIMARY KEY (resource)
 ) USING heap WITH (fillfactor = 50);
 COMMENT ON TABLE lockfence.lease IS
-'the last grant of each resource that is granted here: by acquire(), or by a lock table with issue_from(). Written by these functions alone; see leases';
+'the last grant of each resource that is granted here: by acquire(), or by a lock table with issue_from(). Only these write it; see the view leases';
 COMMENT ON COLUMN lockfence.lease.token IS 'the token that was issued with it';
 COMMENT ON COLUMN lockfence.lease.granted_at IS 'when it was granted, by the clock of the database';
-COMMENT ON COLUMN lockfence.lease.expires_at IS 'until when the lease is alive unless it is renewed; null: a lock table says how long';
+COMMENT ON COLUMN lockfence.lease.expires_at IS 'when the lease ends unless it is renewed; null: the lock table decides';
 COMMENT ON COLUMN lockfence.lease.resource IS 'the name of the resource, as its lock is named';
-COMMENT ON COLUMN lockfence.lease.owner IS 'who holds it, as the holder calls itself; null: it was released';
+COMMENT ON COLUMN lockfence.lease.owner IS 'the holder, by the name that it gave; null: the lease was released';
 
 SELECT pg_catalog.pg_extension_config_dump('lockfence.lease', '');
 
 REVOKE ALL ON lockfence.lease FROM PUBLIC;
--- Not to PUBLIC, like the marks: a client that reads a token and presents it is no holder, and would not be found out.
+-- Not to PUBLIC, as the marks are not: a client could read a token and present it without being the holder, and nothing
+-- would detect that.
 GRANT SELECT ON lockfence.lease TO pg_monitor;
 
 CREATE VIEW lockfence.leases AS
@@ -47,14 +48,14 @@ RETURNS lockfence.lease
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'lockfence_lock_lease';
 COMMENT ON FUNCTION lockfence._lock_lease(text, boolean) IS
-'the same, which no other transaction changes to the end of this one; with no_wait, 55P03 if one has done so';
+'the same row, locked to the end of this transaction; with no_wait, 55P03 if another transaction has it';
 
 CREATE FUNCTION lockfence._issue_nowait(resource text)
 RETURNS lockfence.fence_token
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'lockfence_issue_nowait';
 COMMENT ON FUNCTION lockfence._issue_nowait(text) IS
-'issue(), or 55P03 if that takes waiting for another transaction';
+'issue(), or 55P03 if it would have to wait for another transaction';
 
 CREATE FUNCTION lockfence._put_lease(
 	token lockfence.fence_token, granted_at timestamp with time zone, expires_at timestamp with time zone,
@@ -70,14 +71,14 @@ RETURNS void
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'lockfence_refuse_lease';
 COMMENT ON FUNCTION lockfence._refuse_lease(text, lockfence.fence_token, text) IS
-'LF001, counted: the lease is not that of the token, or of the owner';
+'raises LF001 and counts it: the token, or the owner, does not have the lease';
 
 CREATE FUNCTION lockfence._count_declined()
 RETURNS void
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'lockfence_count_declined';
 COMMENT ON FUNCTION lockfence._count_declined() IS
-'counts a lease that was asked for while another holder had it';
+'counts a request for a lease that another holder had';
 
 CREATE FUNCTION lockfence._require_name(argument text, value text)
 RETURNS void
@@ -89,13 +90,13 @@ BEGIN
 		RAISE EXCEPTION '% must be 1 to 1024 bytes long', argument
 			USING ERRCODE = 'invalid_parameter_value',
 				DETAIL = CASE WHEN value IS NULL THEN 'It is null.' ELSE format('It is %s bytes long.', octet_length(value)) END,
-				HINT = CASE argument WHEN 'owner' THEN 'Name what holds the lease, by a name that no other holder has: a host alone is not enough.'
+				HINT = CASE argument WHEN 'owner' THEN 'Give the holder a name that no other holder has; a host name alone is not enough.'
 					ELSE 'Name the resource as its fence does.' END;
 	END IF;
 END
 $$;
 COMMENT ON FUNCTION lockfence._require_name(text, text) IS
-'an error unless the value can be the name of a resource or an owner';
+'raises an error unless the value can be the name of a resource or an owner';
 
 CREATE FUNCTION lockfence._require_ttl(ttl interval)
 RETURNS void
@@ -107,12 +108,12 @@ BEGIN
 		RAISE EXCEPTION 'ttl must be 100 milliseconds to 30 days'
 			USING ERRCODE = 'invalid_parameter_value',
 				DETAIL = CASE WHEN ttl IS NULL THEN 'It is null.' ELSE format('It is %s.', ttl) END,
-				HINT = 'Give the time after which others may take the lease over, say interval ''30 seconds'', and renew it in a third of that.';
+				HINT = 'Give the time after which another holder may take the lease over, say interval ''30 seconds'', and renew the lease every third of it.';
 	END IF;
 END
 $$;
 COMMENT ON FUNCTION lockfence._require_ttl(interval) IS
-'an error unless a lease can live that long';
+'raises an error unless the value can be the time to live of a lease';
 
 CREATE FUNCTION lockfence._require_wait(wait interval)
 RETURNS void
@@ -129,7 +130,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION lockfence._require_wait(interval) IS
-'an error unless a grant can be waited for that long';
+'raises an error unless the value can be a time to wait for a grant';
 
 CREATE FUNCTION lockfence._is_alive(lease lockfence.lease)
 RETURNS boolean
@@ -139,7 +140,7 @@ AS $$
 	SELECT coalesce(lease.owner IS NOT NULL AND (lease.expires_at IS NULL OR lease.expires_at > clock_timestamp()), false)
 $$;
 COMMENT ON FUNCTION lockfence._is_alive(lockfence.lease) IS
-'is there a lease that is neither released nor expired by now?';
+'whether there is a lease that is neither released nor expired';
 
 CREATE FUNCTION lockfence._notify_lease(resource text)
 RETURNS void
@@ -154,10 +155,10 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION lockfence._notify_lease(text) IS
-'tells those who listen, if lockfence.notify_leases is on, that a lease has ended by a takeover or a release';
+'notifies the sessions that listen, if lockfence.notify_leases is on, that a takeover or a release ended a lease';
 
--- The mark is raised first.  From there no other transaction grants the resource, and the row is locked by renewals and
--- releases alone: nothing here waits for a grant while it has what that grant waits for.
+-- A grant raises the mark first.  From then on no other transaction grants the resource, and only renewals and releases
+-- lock the row.  So no transaction waits for a grant while it holds what that grant waits for.
 CREATE FUNCTION lockfence._grant(resource text, owner text, ttl interval, wait interval, only_free boolean)
 RETURNS lockfence.lease
 LANGUAGE plpgsql VOLATILE
@@ -193,9 +194,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION lockfence._grant(text, text, interval, interval, boolean) IS
-'issues a token and records whose it is, for how long (null: a lock table says so); 55P03 if that takes waiting for longer than wait, 55006 if it was to be free and is not';
+'issues a token and records its owner and the end of the lease (ttl null: the lock table decides); 55P03 if it would have to wait longer than wait, 55006 if only_free is set and a lease is alive';
 
--- Between the attempts nothing is locked: an attempt that fails is rolled back.
+-- No lock is kept between attempts: an attempt that fails is rolled back.
 CREATE FUNCTION lockfence.acquire(
 	resource text, owner text, ttl interval, wait interval DEFAULT '0',
 	OUT token lockfence.fence_token, OUT expires_at timestamp with time zone)
@@ -205,7 +206,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
 	deadline timestamp with time zone;
-	-- what was slept: by a clock that is set back the deadline may be far
+	-- the time slept so far: a clock that is set back puts the deadline off
 	slept interval := '0';
 	nap interval;
 	granted lockfence.lease;
@@ -236,7 +237,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION lockfence.acquire(text, text, interval, interval) IS
-'leases a resource to an owner for a time: its token and when it expires, or no row while the lease of another is alive, for as long as wait. From the commit on the holder before is refused. 22023 for an empty or overlong name, or a ttl not in 100 ms to 30 days. Example: SELECT token FROM lockfence.acquire(''report:daily'', ''worker-7'', ''30 seconds'')';
+'leases a resource to an owner for ttl. Returns the token and when the lease expires, or no row if another lease was alive for as long as wait. From the commit on, the previous holder is refused. 22023 for an empty or overlong name, or a ttl not in 100 ms to 30 days. Example: SELECT token FROM lockfence.acquire(''report:daily'', ''worker-7'', ''30 seconds'')';
 
 CREATE FUNCTION lockfence.renew(resource text, token lockfence.fence_token, ttl interval)
 RETURNS timestamp with time zone
@@ -248,8 +249,9 @@ DECLARE
 	until timestamp with time zone;
 BEGIN
 	PERFORM lockfence._require_name('resource', resource), lockfence._require_ttl(ttl);
-	-- The resource is not held: that would wait for the grant that waits for the row.  The advice does for what the row
-	-- does not tell, as a shut gate or a mark that an administrator has raised; writes are refused either way.
+	-- A renewal does not hold the resource: it would wait for the grant that waits for the row.  is_current() is only
+	-- advice, but that is enough for what the row does not tell, such as a shut gate or a mark that an administrator has
+	-- raised: writes are refused in any case.
 	IF NOT lockfence.is_current(resource, token) THEN
 		PERFORM lockfence.present(resource, token);
 	END IF;
@@ -258,7 +260,7 @@ BEGIN
 		PERFORM lockfence._refuse_lease(resource, token, NULL);
 	ELSIF held.expires_at IS NULL THEN
 		RAISE EXCEPTION 'resource "%" is granted by a lock table', lockfence._visible(resource)
-			USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Renew the lock there.';
+			USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Renew the lock in that table.';
 	END IF;
 	until := clock_timestamp() + ttl;
 	PERFORM lockfence._put_lease(token, held.granted_at, until, resource, held.owner);
@@ -266,7 +268,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION lockfence.renew(text, lockfence.fence_token, interval) IS
-'lets a lease live on for a time from now, also one that has expired while no other holder took it over; returns when it expires. LF001 if the token is not that of the lease any more. Example: SELECT lockfence.renew(''report:daily'', 17, ''30 seconds'')';
+'extends a lease to ttl from now, even an expired one, as long as no other holder has taken it over. Returns when it expires. LF001 if the lease no longer has this token. Example: SELECT lockfence.renew(''report:daily'', 17, ''30 seconds'')';
 
 CREATE FUNCTION lockfence.release(resource text, token lockfence.fence_token)
 RETURNS boolean
@@ -287,7 +289,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION lockfence.release(text, lockfence.fence_token) IS
-'ends a lease, so that another holder can acquire it from the commit on; false if the token is not that of the lease any more, and then nothing is done. Example: SELECT lockfence.release(''report:daily'', 17)';
+'ends a lease: from the commit on, another holder can acquire it. Returns false and does nothing if the lease no longer has this token. Example: SELECT lockfence.release(''report:daily'', 17)';
 
 CREATE FUNCTION lockfence.token_of(resource text, owner text)
 RETURNS lockfence.fence_token
@@ -306,9 +308,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION lockfence.token_of(text, text) IS
-'the token of the grant that an owner has of a resource, by a lease or a lock table; LF001 if it is not that owner''s any more. Example: SELECT lockfence.token_of(''report:daily'', ''worker-7'')';
+'the token of an owner''s grant of a resource, by a lease or a lock table; LF001 if the owner no longer has the grant. Example: SELECT lockfence.token_of(''report:daily'', ''worker-7'')';
 
--- In one call, so that no client reads the token of the next holder and presents that.
+-- One call asks for the token and presents it, so that no client reads the next holder's token and presents that.
 CREATE FUNCTION lockfence.present_as(resource text, owner text)
 RETURNS lockfence.fence_token
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
@@ -322,7 +324,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION lockfence.present_as(text, text) IS
-'presents the token of the grant that an owner has of a resource, as present(resource, token) does, and returns it; LF001 if it is not that owner''s any more. Example: SELECT lockfence.present_as(''report:daily'', ''worker-7'')';
+'presents the token of an owner''s grant of a resource, as present(resource, token) does, and returns it; LF001 if the owner no longer has the grant. Example: SELECT lockfence.present_as(''report:daily'', ''worker-7'')';
 
 CREATE FUNCTION lockfence.prune_leases(older_than interval)
 RETURNS bigint
@@ -336,7 +338,7 @@ BEGIN
 		RAISE EXCEPTION 'older_than must not be null or negative'
 			USING ERRCODE = 'invalid_parameter_value', HINT = 'Give an age, say interval ''90 days''.';
 	END IF;
-	-- a lock table tells no end; where the mark is gone, the token is stale by the floor
+	-- the grant of a lock table has no end on record; if its mark is gone, the floor makes its token stale
 	DELETE FROM lockfence.lease l
 	WHERE l.expires_at < clock_timestamp() - older_than
 		OR l.expires_at IS NULL AND l.granted_at < clock_timestamp() - older_than
@@ -346,7 +348,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION lockfence.prune_leases(interval) IS
-'removes leases that were released or expired so long ago, and grants of lock tables from before that whose marks prune() has folded; returns how many. Marks stay, see prune(). Example: SELECT lockfence.prune_leases(''90 days'')';
+'removes leases that were released or expired that long ago, and grants of lock tables that are as old and whose marks prune() has folded. Returns how many. Marks stay; see prune(). Example: SELECT lockfence.prune_leases(''90 days'')';
 
 REVOKE ALL ON FUNCTION
 	lockfence._find_lease(text),
