@@ -43,8 +43,8 @@
  * transaction where one may be prepared, and then has no backend whose slot it
  * could be.
  * And as an advance waits for granted slots only, no transaction that it waits
- * for will come to queue up behind it for having lost its slot: that would be a
- * deadlock of two that need not meet.
+ * for can lose its slot and then queue up behind the advance: that would be a
+ * deadlock without need.
  */
 #include "postgres.h"
 
@@ -319,7 +319,7 @@ lockfence_next_fastpath_holder(const ResourceKey *resource, int *backend,
 
 /* ---------------------------------------------------------------- the end */
 
-/* How the transaction goes: once its effects are there for all to see, it lets go. */
+/* The end of the transaction: once its effects are visible to all, free its slots. */
 void
 lockfence_fastpath_at_xact(XactEvent event)
 {
@@ -332,9 +332,9 @@ lockfence_fastpath_at_xact(XactEvent event)
 }
 
 /*
- * How a subtransaction goes.  The error that aborts it may have ended the wait of
- * an advance, or its write, and it is then this one whose strong lock ends.  What
- * aborts below an advance, as a subtransaction of its own, leaves it alone.
+ * The end of a subtransaction.  The error that aborts it may have ended the wait of
+ * an advance, or its write; then this ends the advance's strong lock.  A
+ * subtransaction that aborts below an advance leaves the strong lock alone.
  */
 void
 lockfence_fastpath_at_subxact(SubXactEvent event)

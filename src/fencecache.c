@@ -2,17 +2,16 @@
  * fencecache.c
  *		The fences of tables: read from the guards' arguments, resolved, and kept.
  *
- * The arguments of a guard are the only place where a fence's
- * settings live, so that they survive pg_dump and cannot disagree with a
- * second copy.  Columns are named, and resolved per relation, since partitions
- * number theirs differently.  What cannot be resolved is an error: a fence that
- * does not know its resource rejects all writes.
+ * The arguments of a guard are the only place where a fence's settings live, so
+ * that they survive pg_dump and cannot disagree with a second copy.  Columns are
+ * named, and resolved per relation, since partitions number theirs differently.
+ * A name that cannot be resolved is an error: a fence that does not know its
+ * resource rejects all writes.
  *
- * Parsed fences are cached per backend, by trigger.  An invalidation is only
- * counted; a stale fence is parsed again at its next use.  Before the next one
- * is parsed, all that are stale are dropped, since the trigger of a fence may be
- * gone for good.  They are handed to the transaction's memory, as a guard
- * further up may still use them.
+ * Parsed fences are cached per backend, by trigger.  An invalidation only raises
+ * counters; a stale fence is parsed again at its next use.  Before any fence is
+ * parsed, all stale ones are dropped, since their triggers may be gone for good.
+ * The transaction's end frees them, as a guard further up may still use them.
  */
 #include "postgres.h"
 
@@ -185,8 +184,8 @@ parse_fence(Relation rel, const Trigger *trigger)
 }
 
 /*
- * The trigger with arguments of its own: those of a relcache entry are gone
- * when it is rebuilt, which any catalog look-up may bring about.
+ * A copy of the trigger with its arguments: those of a relcache entry are freed
+ * when the entry is rebuilt, which any catalog look-up may cause.
  */
 static Trigger
 copy_trigger(const Trigger *trigger)
@@ -236,8 +235,9 @@ drop_stale_fences(void)
 }
 
 /*
- * Make or renew the cache entry of a trigger.  It counts from the moment in which
- * all has been parsed, and as of the moment in which that began.
+ * Make or renew the cache entry of a trigger.  The entry is valid once all has been
+ * parsed, and as of the moment in which that began: an invalidation in between leaves
+ * it stale.
  */
 static void
 load_fence(CachedFence *cached, Relation rel, const Trigger *trigger)
@@ -295,7 +295,7 @@ cached_fence(Relation rel, const Trigger *trigger)
 	return cached->fence;
 }
 
-/* The fence of the trigger that is being called, which its table has to be on record for. */
+/* The fence of the trigger that is being called. */
 const Fence *
 lockfence_trigger_fence(FunctionCallInfo fcinfo)
 {
@@ -372,7 +372,7 @@ is_sure_guard(const Trigger *trigger)
 const Fence *
 lockfence_relation_fence(Relation rel)
 {
-	/* a copy: looking a function up may have the relcache entry rebuilt */
+	/* a copy, since looking up a function may rebuild the relcache entry */
 	TriggerDesc *triggers = CopyTriggerDesc(rel->trigdesc);
 
 	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)

@@ -1,17 +1,17 @@
 /*
  * issue.c
- *		Tokens that the fence gives itself.
+ *		Tokens that the fence issues itself.
  *
  * The mark is the counter.  The next token of a resource is one above its mark, or
  * above what stands for that.  Raising the mark to it gives the token and fences the
- * previous holder out, in one act.  So a token is given once and in the order of
- * commits: the mark stays changed until the transaction that issues ends, and the
- * next one waits for that.  A token that is rolled back is given again, since no
- * other session was told.
+ * previous holder out, in one act.  So each token is issued once, and in the order
+ * of commits: the mark stays changed until the transaction that issues ends, and
+ * the next one waits for that.  A token that is rolled back is issued again, since
+ * no other session has seen it.
  *
  * A transaction that is issuing is not a stale holder to the next one, which waits
- * for its end and preempts no transaction.  Transactions that hold the resource by
- * an earlier token are stale, as to any advance.
+ * for its end and does not preempt it.  Transactions that hold the resource by a
+ * lower token are stale, as to any advance.
  */
 #include "postgres.h"
 
@@ -38,7 +38,7 @@
 PG_FUNCTION_INFO_V1(lockfence_issue);
 PG_FUNCTION_INFO_V1(lockfence_issue_nowait);
 
-/* The highest token that the next one has to be above; 0: none. */
+/* The highest token that the next one must exceed; 0: there is none. */
 static FenceToken
 last_token(const MarkScan *scan, int epoch)
 {
@@ -64,8 +64,8 @@ next_token(const MarkScan *scan, const FencedWrite *write)
 
 /*
  * One attempt: read the mark and raise it by one, or wait for the transaction that
- * is changing it.  False: the mark has changed, or the floor that stood for it.
- * Tells whether there was a mark.
+ * is changing it.  Returns false if the mark has changed, or the floor that stood
+ * for it.  Sets *found to whether there was a mark.
  */
 static bool
 try_issue(const ResourceKey *resource, FenceCheck *check, bool *found)
@@ -84,7 +84,7 @@ try_issue(const ResourceKey *resource, FenceCheck *check, bool *found)
 	*found = scan.found;
 	if (TransactionIdIsValid(scan.changing))
 	{
-		/* neither lower nor higher: it is to be waited for, and that is all */
+		/* equal, so that this waits for the transaction and does no more */
 		check->token = scan.pending;
 		lockfence_wait_for_change(scan.changing, scan.pending, check);
 	}
@@ -92,13 +92,17 @@ try_issue(const ResourceKey *resource, FenceCheck *check, bool *found)
 }
 
 /*
- * The next token of the resource, which this transaction has presented by that;
- * with no_wait, 55P03 where another transaction would have to be waited for.
+ * Issue the next token of the resource, and so present it in this transaction.  With
+ * no_wait, fail with 55P03 if that would have to wait for another transaction.
  */
 FenceToken
 lockfence_issue_token(const char *resource, bool no_wait)
 {
-	/* what equals the floor has been given; and acquire() runs as its owner */
+	/*
+	 * Single-use, since a token that equals the floor has been issued before.
+	 * acquire() runs as its owner, so the rights to end holders are those of
+	 * its caller.
+	 */
 	FenceCheck	check = {
 		.write = {.resource = resource},
 		.single_use = true,

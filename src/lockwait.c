@@ -7,8 +7,8 @@
  * the tokens of a mark go up.  So a transaction that holds a resource while its
  * mark is known to be lower than an advancing token has presented a lower one
  * too: it is a stale holder.  Transactions with the same new token as the
- * advance never are among them, they wait in the same queue.  A stale holder may
- * be ended, see preempt.c.
+ * advance are never among them: they wait in the same queue.  A stale holder may
+ * be ended; see preempt.c.
  *
  * Nothing here waits while it has a page of the marks pinned: VACUUM may wait for
  * the backend that has one, which neither lock_timeout nor a deadlock check sees.
@@ -258,9 +258,9 @@ refuse_wait(const WaitReport *report)
  * Wait for the exclusive lock or, where there is no resource, for the end of a
  * transaction.  An error that ends the wait tells what was waited for.
  *
- * A patient wait, which is that of a higher token for a lower one, makes its
- * deadlock check so late that the lower one, if it closes a circle, finds
- * that out first and is the victim.
+ * A higher token's wait for a lower one is patient: it checks for deadlocks so
+ * late that the lower one, if it closes a circle, finds that out first and is
+ * the victim.
  */
 static void
 wait_for(const ResourceKey *resource, TransactionId xid, WaitReport *report, bool patient)
@@ -321,8 +321,8 @@ lockfence_lock_for_advance(const FenceCheck *check, MarkScan *scan)
 		return true;
 
 	/*
-	 * To queue up before the victims are gone would be a deadlock to
-	 * PostgreSQL at once, where this transaction holds the resource too.
+	 * If this transaction holds the resource too, PostgreSQL would find a
+	 * deadlock at once if it queued up before the victims are gone.
 	 */
 	if (lockfence_break_deadlocks(stale_holders(scan), check) &&
 		try_within_grace(resource, InvalidTransactionId))

@@ -1,7 +1,7 @@
 /*
  * placeholder.c
- *		Resource templates as text: what stands as it is, and the columns named in
- *		braces.  Knows no table.
+ *		Resource templates as text: literal parts, and columns named in braces.  This
+ *		file knows no tables.
  */
 #include "postgres.h"
 
@@ -23,8 +23,9 @@ next_column(const char **rest, char **part)
 }
 
 /*
- * The next part of a template, unless NULL; moves on behind it.  A brace of the text
- * itself is written twice, and comes back as one.
+ * Find the next part of a template and move on behind it.  Returns the part in *part,
+ * unless part is NULL.  A brace that belongs to the text is written twice, and is
+ * returned once.
  */
 TemplatePartKind
 lockfence_next_part(const char **rest, char **part)

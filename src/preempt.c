@@ -2,8 +2,8 @@
  * preempt.c
  *		Ending transactions that hold a resource by a stale token.
  *
- * That is done where lockfence.preempt says so, and where a deadlock would make
- * either transaction the victim.  They are ended through pg_cancel_backend()
+ * That is done if lockfence.preempt is on, and if a deadlock would make one of the
+ * two transactions the victim.  They are ended through pg_cancel_backend()
  * and pg_terminate_backend(), so that their checks apply.  Between the last
  * look at a holder's transaction and the signal it may end by itself and begin
  * another; core's own functions have that window too.
@@ -30,8 +30,8 @@
 #include "visible.h"
 
 /*
- * The role whose rights decide which sessions may be ended: an administrator's
- * function runs as its owner, which did not ask for it.
+ * The role whose rights decide which sessions may be ended.  An administrator's
+ * function runs as its owner, but its caller asks for the end.
  */
 static Oid
 asking_role(const FenceCheck *check)

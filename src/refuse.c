@@ -2,9 +2,10 @@
  * refuse.c
  *		One function per refusal: what it says, in the words of refusals.def.
  *
- * What is to be seen of a refusal afterwards is the sink's, which lockfence.c hands
- * in.  On an advisory fence a refusal is a report in the server's log, and the
- * function returns; on any other it is an error, and does not.
+ * Each refusal is first handed to the sink, which lockfence.c sets, and which keeps
+ * what can be seen of it afterwards.  On an advisory fence a refusal is a report in
+ * the server's log, and the function returns; on any other fence it is an error, and
+ * the function does not return.
  */
 #include "postgres.h"
 
@@ -43,7 +44,7 @@ static const struct
 
 static RefusalSink sink = NULL;
 
-/* The function that is told of each refusal before it is raised. */
+/* Set the function that is handed each refusal before it is raised. */
 void
 lockfence_set_refusal_sink(RefusalSink function)
 {
@@ -85,7 +86,7 @@ resource_name(const FencedWrite *write)
 		lockfence_row_name(write->rel, write->row);
 }
 
-/* Hand a refusal on, unless it is of no resource, as an argument that is no token. */
+/* Hand a refusal to the sink, unless it concerns no resource, such as that of an invalid argument. */
 static void
 tell_sink(const FencedWrite *write, int sqlstate, FenceToken token, FenceToken mark)
 {
@@ -115,7 +116,7 @@ table_name(const FencedWrite *write)
 	return lockfence_visible(RelationGetRelationName(write->rel));
 }
 
-/* How severe a refusal is to this write. */
+/* How severe a refusal of this write is. */
 static int
 refusal_level(const FencedWrite *write)
 {
@@ -168,7 +169,7 @@ refuse(const FencedWrite *write, Refused refused)
 			 report_table(write), report_advisory(write)));
 }
 
-/* The hint of a message; it has more to say where the mark of a row may be wrong, which has no name to be set by. */
+/* The hint of a message.  For the mark of a row, which has no name, it also says how to set it. */
 static const char *
 stale_hint(const FencedWrite *write, RefusalMessage message)
 {
@@ -214,7 +215,7 @@ lockfence_refuse_old_epoch(const FencedWrite *write, FenceToken token, int epoch
 	});
 }
 
-/* LF001: a lease that is not that of the token, or of the owner. */
+/* LF001: the token, or the owner, does not have the lease. */
 void
 lockfence_refuse_lapsed(const FencedWrite *write, FenceToken token, const char *owner)
 {
@@ -222,7 +223,7 @@ lockfence_refuse_lapsed(const FencedWrite *write, FenceToken token, const char *
 		.message = REFUSED_LAPSED,.token = token,
 		.detail = owner != NULL ?
 			psprintf("The lease is not held by \"%s\".", lockfence_visible(owner)) :
-			psprintf("The lease is not that of token %s.", lockfence_token_text(token))
+			psprintf("The lease does not have token %s.", lockfence_token_text(token))
 	});
 }
 
@@ -352,7 +353,7 @@ lockfence_refuse_unavailable(const FencedWrite *write, FenceToken token,
 	});
 }
 
-/* LF009: TRUNCATE would pass every row trigger by. */
+/* LF009: TRUNCATE would bypass every row trigger. */
 void
 lockfence_refuse_truncate(const FencedWrite *write)
 {

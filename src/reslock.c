@@ -7,15 +7,16 @@
  * while it writes; from there the uncommitted version of the mark stands in the
  * way of others.
  *
- * The lock is one of the lock manager's, of the kind of advisory locks, but for
- * holds that take the fast path (fastpath.c).  So the exclusive lock is had in
- * three steps: acquire it in the lock manager, which waits for those who hold
- * the resource there; have no more slots filled; and wait for the transactions
- * that hold it by a slot.
+ * The lock is an advisory lock in the lock manager, except for holds that take the
+ * fast path (fastpath.c).  So the exclusive lock takes three steps: acquire it in
+ * the lock manager, which waits for the transactions that hold the resource there;
+ * keep slots from being filled; and wait for the transactions that hold the
+ * resource by a slot.
  *
- * A hold is acquired before it is known whether it is of use: the mark may have
- * changed before.  So it is granted or released once that is known.  Until then
- * an advance may take it away where it is in a slot, or waits for its release.
+ * A transaction acquires a hold before it knows whether the hold is of use: the
+ * mark may have changed before.  Once it knows, it grants or releases the hold.
+ * Until then an advance revokes a hold that is in a slot, and waits for the release
+ * of one that is not.
  */
 #include "postgres.h"
 
@@ -63,7 +64,7 @@ lockfence_resource_tag(const ResourceKey *resource)
  * Acquire or release the lock in hold mode.  It must live as long as the memo
  * that relies on it, so it belongs to the current subtransaction, not to the
  * portal that runs: a cursor that was opened further out and fails in here
- * would take what it acquired earlier, further out, down with it.
+ * would also release what it acquired earlier, further out.
  */
 static bool
 acquire_lock(const ResourceKey *resource, bool wait)
@@ -128,7 +129,7 @@ lockfence_wait_for_hold(ResourceHold *hold)
 	error_context_stack = callback.previous;
 }
 
-/* The hold is of use: keep it.  False if an advance has taken it away; it is still to be released. */
+/* Keep a hold that is of use.  Returns false if an advance has revoked it; it must still be released. */
 bool
 lockfence_grant_hold(const ResourceHold *hold)
 {
@@ -183,7 +184,7 @@ lockfence_try_exclusive(const ResourceKey *resource)
 	return false;
 }
 
-/* The same; waits for all who hold it. */
+/* The same, but wait for all transactions that hold it. */
 void
 lockfence_wait_for_exclusive(const ResourceKey *resource)
 {

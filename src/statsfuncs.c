@@ -1,6 +1,6 @@
 /*
  * statsfuncs.c
- *		What is kept of counters and refusals, told and forgotten as one.
+ *		stats_info() and stats_reset(), for counters and refusals together.
  */
 #include "postgres.h"
 

@@ -3,11 +3,11 @@
  *		A fence's settings as the arguments of its triggers: read here and written
  *		here, and nowhere else.
  *
- * An argument is SETTING=VALUE; the last one of a setting counts, and a setting that
- * has none is as by default.  The owner of a table can have them be any text, and
- * administrators read them.  So reading takes them as text alone: it looks up no name and
- * raises no error, but tells the settings as far as they make sense, and what is wrong with
- * the first argument that does not.
+ * An argument is SETTING=VALUE.  The last argument for a setting counts, and a setting
+ * without one has its default.  The owner of a table can make the arguments any text, and
+ * administrators call what reads them.  So they are read as text alone: this looks up no
+ * name and raises no error.  It returns the settings that make sense, and what is wrong
+ * with the first argument that does not.
  */
 #include "postgres.h"
 
@@ -34,8 +34,8 @@
 static const struct
 {
 	const char *name;
-	const char *words[MAX_WORDS + 1];	/* which it may be, the default first;
-										 * none: any text */
+	const char *words[MAX_WORDS + 1];	/* the values allowed, the default
+										 * first; none: any text */
 }			known_settings[NSETTINGS] = {
 	[SETTING_RESOURCE] = {"resource"},
 	[SETTING_TOKEN_COLUMN] = {"token_column"},
@@ -79,7 +79,7 @@ lockfence_raise_fault(const SettingFault *fault)
 			 fault->hint ? errhint("%s", fault->hint) : 0));
 }
 
-/* The error for an argument that says nothing valid. */
+/* Raise the error for an invalid argument. */
 void
 lockfence_refuse_setting(const char *argument, const char *detail)
 {
@@ -88,7 +88,7 @@ lockfence_refuse_setting(const char *argument, const char *detail)
 	lockfence_raise_fault(&fault);
 }
 
-/* What is wrong with a template, as text.  The parts of a long one would take far more memory. */
+/* What is wrong with a template.  Its length comes first: the parts of a long one take far more memory. */
 SettingFault
 lockfence_template_fault(const char *template)
 {
@@ -160,8 +160,8 @@ list_words(int setting)
 }
 
 /*
- * Read a timestamp; false: it is none.  Without a subtransaction: the input
- * function takes nothing that an error would leave behind.
+ * Read a timestamp; returns false if the text is not one.  This needs no
+ * subtransaction: the input function takes nothing that an error would leave behind.
  */
 static bool
 read_timestamp(const char *text, TimestampTz *timestamp)
@@ -203,7 +203,7 @@ argument_fault(FenceSettings *settings, int setting, const char *argument, const
 	return (SettingFault) {0};
 }
 
-/* Take in one argument, which has to stay. */
+/* Take in one argument.  The settings point into it, so it must stay allocated. */
 void
 lockfence_read_argument(FenceSettings *settings, const char *argument)
 {
@@ -218,8 +218,8 @@ lockfence_read_argument(FenceSettings *settings, const char *argument)
 }
 
 /*
- * The bytes of pg_trigger.tgargs, with a zero byte behind them; NULL: more than are
- * looked at.  The arguments stand there one after the other, each ended by a zero byte.
+ * The bytes of pg_trigger.tgargs, followed by a zero byte; NULL if there are more than
+ * lockfence reads.  They are the arguments one after the other, each ended by a zero byte.
  */
 char *
 lockfence_argument_bytes(Datum tgargs, int *length)
@@ -314,7 +314,7 @@ lockfence_fence_settings(PG_FUNCTION_ARGS)
 	PG_RETURN_DATUM(return_row(fcinfo, values, isnull));
 }
 
-/* What each of the settings says may be in order, and yet there is no fence. */
+/* Settings that are valid one by one may still make no fence. */
 static void
 require_fence(FenceSettings *settings)
 {
@@ -326,7 +326,7 @@ require_fence(FenceSettings *settings)
 		settings->fault.message = "a single-use fence cannot let writes without a token pass";
 }
 
-/* Those that are not as by default, by their names. */
+/* The settings that are not at their defaults, by their names. */
 static Datum
 settings_as_jsonb(const FenceSettings *settings)
 {
@@ -379,7 +379,7 @@ lockfence_declared(PG_FUNCTION_ARGS)
 	PG_RETURN_DATUM(return_row(fcinfo, values, isnull));
 }
 
-/* _placeholders(template text): the columns that a template names; null: it makes no sense */
+/* _placeholders(template text): the columns that a template names; null: it is not valid */
 Datum
 lockfence_placeholders(PG_FUNCTION_ARGS)
 {
@@ -410,7 +410,7 @@ lockfence_template_columns(PG_FUNCTION_ARGS)
 
 /* ---- writing ----------------------------------------------------------------------------------- */
 
-/* The value of a setting, or NULL; an error if it is none of the setting's words. */
+/* The value of a setting, or NULL; an error if the setting does not allow it. */
 static const char *
 given_value(Jsonb *settings, int setting)
 {
@@ -431,7 +431,7 @@ given_value(Jsonb *settings, int setting)
 	return value;
 }
 
-/* _arguments(settings jsonb): the settings as arguments, but for those that are as by default */
+/* _arguments(settings jsonb): the settings as arguments, without those at their defaults */
 Datum
 lockfence_arguments(PG_FUNCTION_ARGS)
 {
