@@ -63,7 +63,7 @@ note_message(lf_holder *h, const char *message)
 	pthread_mutex_unlock(&h->mutex);
 }
 
-/* Without an answer of the server, nobody knows whether it was done. */
+/* Without an answer of the server, it is unknown whether it was done. */
 static lf_result
 result_of(PGconn *conn, PGresult *res)
 {
