@@ -4,19 +4,19 @@
  *
  * The lock table belongs to a library that knows nothing of tokens.  A grant is
  * an INSERT, or an UPDATE that sets certain columns, to a row that meets the
- * trigger's condition: issue_from() has put that into the trigger itself, so
- * that it is decided before this function is called, with the rights of the
+ * trigger's condition.  issue_from() has put the condition into the trigger, so
+ * PostgreSQL evaluates it before this function is called, with the rights of the
  * session that writes.  The trigger is an AFTER ROW trigger.  A BEFORE one would
- * fire for the attempt of an INSERT ... ON CONFLICT that then writes nothing,
- * and so put the holder out that is alive.
+ * fire for an INSERT ... ON CONFLICT that then writes nothing, and so shut out a
+ * live holder.
  *
- * The token is issued in the grant's own transaction: either both come or
- * neither does.  Where the resource is still held by the transaction of the
- * holder before, that is waited for no longer than the trigger says.
+ * The token is issued in the transaction of the grant, so that both are committed
+ * or neither is.  If a transaction of the previous holder still holds the resource,
+ * the grant waits for it, but no longer than the trigger says.
  *
- * The session that writes to the lock table needs no right for it: token and record
- * are written directly, as the marks are.  So nothing is run here with another
- * role's rights than its own.
+ * The session that writes to the lock table needs no privilege on lockfence: mark
+ * and record are written directly.  So nothing runs here with the rights of another
+ * role.
  */
 #include "postgres.h"
 
@@ -131,7 +131,7 @@ has_null(const Fence *template, TupleTableSlot *row)
 	return false;
 }
 
-/* Set a setting for as long as its level is on. */
+/* Set a setting until its level ends. */
 static void
 set_setting(const char *name, const char *value)
 {
@@ -140,8 +140,8 @@ set_setting(const char *name, const char *value)
 }
 
 /*
- * Let waits for locks end after that many milliseconds, or sooner if the session
- * has said so, and the library hear nothing of names that no fence makes (yet).
+ * Limit waits for locks to that many milliseconds, or fewer if the session's own
+ * limit is lower, and report no names that no fence makes: the fence may come later.
  * Returns the level of settings to return to.
  */
 static int
@@ -156,7 +156,7 @@ begin_settings(int wait)
 	return level;
 }
 
-/* The next token of the resource; counts a grant that fails since the holder before is in the way. */
+/* Issue the next token of the resource; count a grant that fails because the previous holder is in the way. */
 static FenceToken
 issue_or_count(const char *resource)
 {
@@ -176,14 +176,14 @@ issue_or_count(const char *resource)
 	return token;
 }
 
-/* Put the grant on record; owner NULL: no session is told its token. */
+/* Put the grant on record.  If owner is NULL, no session can ask for its token. */
 static void
 record_grant(const char *resource, const char *owner, FenceToken token)
 {
 	NullableDatum columns[LEASE_NATTS] = {
 		{.value = Int64GetDatum(token)},
 		{.value = TimestampTzGetDatum(GetCurrentTimestamp())},
-		{.isnull = true},		/* the lock table says how long */
+		{.isnull = true},		/* the lock table decides */
 		{.value = CStringGetTextDatum(resource)},
 		{.isnull = owner == NULL}
 	};
@@ -193,7 +193,7 @@ record_grant(const char *resource, const char *owner, FenceToken token)
 	lockfence_write_lease(resource, columns);
 }
 
-/* Issue a token for the row that has been granted; a row that names no resource is no lock. */
+/* Issue a token for the row that was granted, unless it names no resource. */
 static void
 issue_for_row(Relation rel, const Issuer *issuer, TupleTableSlot *row)
 {
@@ -226,7 +226,7 @@ lockfence_issue_row(PG_FUNCTION_ARGS)
 				 errmsg("a token is issued by a trigger AFTER INSERT OR UPDATE FOR EACH ROW"),
 				 errhint("Have lockfence.issue_from() create the trigger.")));
 
-	/* a subscriber takes what the publisher has issued */
+	/* the publisher has issued the token of a replicated row */
 	if (IsLogicalWorker())
 		return PointerGetDatum(NULL);
 	issuer = read_issuer(trigger->tg_trigger);

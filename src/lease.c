@@ -3,15 +3,15 @@
  *		The only reader and writer of lockfence.lease, the table of
  *		lockfence_lease.
  *
- * The functions that grant, renew and release are SQL (sql/lease/).  What SQL cannot
- * do is done here: to read and write a row as it was committed last, whatever
- * snapshot the transaction has.  By its own a REPEATABLE READ transaction would not
- * find the lease that was acquired since it began, and fail with 40001 where the
- * row has changed since; a SERIALIZABLE one would fail for what it has only asked.
+ * The functions that grant, renew and release are SQL (sql/lease/).  This file does
+ * what SQL cannot: it reads and writes a row as it was committed last, whatever
+ * snapshot the transaction has.  By its own snapshot, a REPEATABLE READ transaction
+ * would not find a lease that was acquired after it began, and would fail with 40001
+ * if the row has changed since.  A SERIALIZABLE one would fail for a mere read.
  *
- * A row is written by a transaction that has locked it.  Only a grant puts a new row
- * there, after it has raised the resource's mark, which one transaction can at a
- * time; so two never put the same one.
+ * Only a transaction that has locked a row changes it.  Only a grant inserts a row,
+ * after it has raised the mark of the resource.  One transaction at a time can do
+ * that, so two never insert the same row.
  */
 #include "postgres.h"
 
@@ -62,7 +62,7 @@ find_lease(Relation rel, const char *resource)
 	return tuple;
 }
 
-/* Lock the version that was found; false if it is not the last one any more. */
+/* Lock the version that was found; returns false if it is no longer the last one. */
 static bool
 lock_version(Relation rel, HeapTuple tuple, LockWaitPolicy policy)
 {
@@ -79,7 +79,7 @@ lock_version(Relation rel, HeapTuple tuple, LockWaitPolicy policy)
 	return result == TM_Ok;
 }
 
-/* The same as find_lease(), and keep others from changing the row. */
+/* The same as find_lease(), and lock the row, so that no other transaction changes it. */
 static HeapTuple
 lock_lease(Relation rel, const char *resource, LockWaitPolicy policy)
 {
@@ -117,7 +117,7 @@ lockfence_find_lease(PG_FUNCTION_ARGS)
 	return row;
 }
 
-/* _lock_lease(resource, no_wait): the same, which no other transaction changes to the end of this one */
+/* _lock_lease(resource, no_wait): the same row, locked to the end of this transaction */
 Datum
 lockfence_lock_lease(PG_FUNCTION_ARGS)
 {
@@ -130,7 +130,7 @@ lockfence_lock_lease(PG_FUNCTION_ARGS)
 	return row;
 }
 
-/* A row of these columns; those that are not the extension's stay null. */
+/* A row of these columns; columns that the extension did not make stay null. */
 static HeapTuple
 form_lease(Relation rel, const NullableDatum *columns)
 {
@@ -147,7 +147,7 @@ form_lease(Relation rel, const NullableDatum *columns)
 	return heap_form_tuple(RelationGetDescr(rel), values, isnull);
 }
 
-/* Write the row of the resource, in place of the one that there is. */
+/* Write the row of the resource, in place of the one that exists. */
 void
 lockfence_write_lease(const char *resource, const NullableDatum *columns)
 {
@@ -175,7 +175,7 @@ lockfence_put_lease(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* _refuse_lease(resource, token, owner): LF001, of the token or the owner whose lease it is not */
+/* _refuse_lease(resource, token, owner): LF001; the token, or the owner, does not have the lease */
 Datum
 lockfence_refuse_lease(PG_FUNCTION_ARGS)
 {
@@ -186,7 +186,7 @@ lockfence_refuse_lease(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* _count_declined(): a lease was asked for that is another's */
+/* _count_declined(): another holder has the lease that was asked for */
 Datum
 lockfence_count_declined(PG_FUNCTION_ARGS)
 {

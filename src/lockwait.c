@@ -77,8 +77,8 @@ report_wait(void *arg)
 }
 
 /*
- * Hold the resource if the mark still is what was read, which is to be read again
- * after a wait.
+ * Hold the resource if the mark still is what was read.  After a wait, this looks at
+ * the mark again.
  */
 static bool
 hold_if_unchanged(ResourceHold *hold, MarkScan *scan, bool briefly)
@@ -103,7 +103,7 @@ lockfence_hold_mark(MarkScan *scan)
 	return hold_if_unchanged(&hold, scan, false);
 }
 
-/* The same by a lock on the mark's row, until which the resource is held briefly. */
+/* The same by a lock on the mark's row; the resource is held briefly until that is there. */
 bool
 lockfence_hold_by_tuple(MarkScan *scan)
 {
