@@ -81,7 +81,7 @@ matrix memcheck soak:
 fuzz:
 	$(HERE)test/fuzz/run 100
 
-# The proofs against a real etcd quorum: docs/pause-kit.md.  SCALE=dev takes three to four minutes.
+# The proofs with a real etcd quorum and with leases: docs/pause-kit.md.  SCALE=dev takes four to five minutes.
 pause:
 	$(HERE)scripts/pause --scale $(or $(SCALE),full)
 
