@@ -16,7 +16,7 @@ COMMENT ON COLUMN lockfence.lease.token IS 'the token that was issued with it';
 COMMENT ON COLUMN lockfence.lease.granted_at IS 'when it was granted, by the clock of the database';
 COMMENT ON COLUMN lockfence.lease.expires_at IS 'when the lease ends unless it is renewed; null: the lock table decides';
 COMMENT ON COLUMN lockfence.lease.resource IS 'the name of the resource, as its lock is named';
-COMMENT ON COLUMN lockfence.lease.owner IS 'the holder, by the name that it gave; null: the lease was released';
+COMMENT ON COLUMN lockfence.lease.owner IS 'the holder, by the name that it gave; null: the lease was released, or the lock table names no owner';
 
 SELECT pg_catalog.pg_extension_config_dump('lockfence.lease', '');
 
@@ -27,10 +27,10 @@ GRANT SELECT ON lockfence.lease TO pg_monitor;
 
 CREATE VIEW lockfence.leases AS
 SELECT l.resource, l.owner, l.token, l.granted_at, l.expires_at,
-	l.owner IS NOT NULL AND (l.expires_at IS NULL OR l.expires_at OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp()) AS alive
+	l.expires_at IS NULL OR l.owner IS NOT NULL AND l.expires_at OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp() AS alive
 FROM lockfence.lease l;
 COMMENT ON VIEW lockfence.leases IS
-'the last grant of each resource that is granted here, and whether it is alive: neither released nor expired by the clock of the database';
+'the last grant of each resource that is granted here, and whether it is alive: neither released nor expired by the clock of the database. Of a lock table the last grant is: it does not tell here when it ends';
 REVOKE ALL ON lockfence.leases FROM PUBLIC;
 GRANT SELECT ON lockfence.leases TO pg_monitor;
 
@@ -137,7 +137,8 @@ RETURNS boolean
 LANGUAGE sql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT coalesce(lease.owner IS NOT NULL AND (lease.expires_at IS NULL OR lease.expires_at > clock_timestamp()), false)
+	SELECT lease.token IS NOT NULL
+		AND (lease.expires_at IS NULL OR lease.owner IS NOT NULL AND lease.expires_at > clock_timestamp())
 $$;
 COMMENT ON FUNCTION lockfence._is_alive(lockfence.lease) IS
 'whether there is a lease that is neither released nor expired';

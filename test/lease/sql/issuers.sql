@@ -52,6 +52,9 @@ UPDATE lock SET owner = owner;
 TABLE grants;
 UPDATE lock SET until = NULL, owner = NULL;
 TABLE grants;
+-- no owner is told its token; it is a grant like another, also for those who ask for a lease
+SELECT alive FROM lockfence.leases WHERE resource = 'i/a';
+SELECT * FROM lockfence.acquire('i/a', 'x', '1 hour');
 -- a row that names no resource is no lock; one whose name is too long is an error
 CREATE TABLE optional (key text, owner text);
 SELECT lockfence.issue_from('optional', 'i/optional/{key}', '{owner}');
