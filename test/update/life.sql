@@ -3,6 +3,8 @@
 SET client_min_messages = warning;
 CREATE SCHEMA life;
 SET search_path = life;
+-- of another extension: its functions are in the schema as well
+CREATE FUNCTION lockfence._of_another() RETURNS int LANGUAGE sql AS 'SELECT 1';
 CREATE FUNCTION knows(text, bigint) RETURNS boolean LANGUAGE sql AS 'SELECT true';
 CREATE TABLE batch (id int PRIMARY KEY, note text);
 CREATE TABLE job (id int PRIMARY KEY, note text);

@@ -8,6 +8,9 @@ UNION ALL
 SELECT CASE WHEN v.problem IS NULL THEN 'ok' ELSE 'not ok' END, '-', :'stage' || ':', 'verify() finds no error', v.problem
 FROM (SELECT string_agg(problem, '; ') AS problem FROM lockfence.verify() WHERE severity = 'error') v
 UNION ALL
+SELECT CASE WHEN to_regprocedure('lockfence._of_another()') IS NOT NULL THEN 'ok' ELSE 'not ok' END, '-', :'stage' || ':',
+	'functions of other extensions are there', NULL
+UNION ALL
 SELECT CASE WHEN kept = '1 281474976710661 5 1 t' THEN 'ok' ELSE 'not ok' END, '-', :'stage' || ':',
 	'epoch, floor, marks and audit log', '# ' || kept
 FROM (SELECT concat_ws(' ',
