@@ -119,6 +119,16 @@ is(first_end_of_untracked('running', sub { start_blocked($_[0], 'SELECT pg_advis
 is(first_end_of_untracked('idle', sub { }), 'cancel', 'so is an idle one');
 ask($watch, 'SELECT pg_advisory_unlock(1)');
 
+# ---- one that does not end is waited for
+
+$holder = session($node, 'postgres');
+hold($holder, 'stopped', 10);
+kill('STOP', $holder->{pid});
+refused_ok($node, 'postgres', q{SET lockfence.preempt = on; SET lock_timeout = '10ms'; SELECT lockfence.present('stopped', 11)}, '55P03',
+	'an advance does not get past a holder that does not end');
+kill('CONT', $holder->{pid});
+wait_until_gone($holder->{pid});
+
 # ---- without the setting no transaction is ended
 
 $holder = session($node, 'postgres');
