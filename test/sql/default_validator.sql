@@ -112,6 +112,11 @@ SELECT lockfence.present('default:lock', 11);
 UPDATE by_row SET note = 'vouched for', fence = 11;
 INSERT INTO by_row VALUES (3, 'vouched for', 11);
 SAVEPOINT s;
+-- ... whichever of the locks of the transaction
+SELECT lockfence.present('default:a', 38), lockfence.present('default:b', 39);
+UPDATE by_row SET note = 'by the second', fence = 38 WHERE id = 1;
+UPDATE by_row SET note = 'by the third', fence = 39 WHERE id = 1;
+ROLLBACK TO s;
 SELECT lockfence.present('default:lock', 12);
 ROLLBACK TO s;
 UPDATE by_row SET note = 'rolled back', fence = 12 WHERE id = 1;

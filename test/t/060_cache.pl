@@ -103,4 +103,22 @@ $node->safe_psql('postgres', $_)
 looks($present);
 is(looks($present), '0', 'marks are cached after a vacuum, and after a change of the database');
 
+# ---- without the cache, a session finds a mark again that it has seen
+
+$node->append_conf('postgresql.conf', 'lockfence.max_cached_marks = 0');
+$node->restart;
+SKIP:
+{
+	skip 'a page cannot be pinned where it was before 14', 1 if server_version($node) < 14;
+
+	my $session = session($node, 'postgres');
+
+	my $looks = q{SELECT sum(pg_stat_get_xact_numscans(indexrelid)) FROM pg_index WHERE indrelid = 'lockfence.mark'::regclass};
+
+	ask($session, q{SELECT lockfence.present('seen', 1)}) for 1 .. 2;
+	# those of before may not have been reported yet
+	my ($before, undef, $after) = split /\n/, ask($session, "BEGIN; $looks; SELECT lockfence.present('seen', 1); $looks; COMMIT");
+	is($after, $before, 'a session that has seen a mark looks into no index for it');
+}
+
 done_testing();
