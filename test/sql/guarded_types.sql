@@ -154,5 +154,10 @@ CREATE OPERATOR CLASS test_types_hidden.pair_ops DEFAULT FOR TYPE pair USING btr
 SET search_path = test_types;
 SET client_min_messages = warning;
 SELECT lockfence.guarded_update('kinds', '{"pr": "(1,other)"}', '{"small": 5}', 10);
+-- A key's value is of its column's length and scale.
+SELECT lockfence.guarded_update('kinds', '{"vc": "abcdef"}', '{"small": 5}', 10);
+\echo :LAST_ERROR_SQLSTATE
+SELECT lockfence.guarded_update('kinds', '{"money2": 123456789}', '{"small": 5}', 10);
+\echo :LAST_ERROR_SQLSTATE
 
 DROP SCHEMA test_types, test_types_hidden CASCADE;

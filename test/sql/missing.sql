@@ -91,4 +91,13 @@ CREATE TABLE nullable (id integer, grp text);
 SELECT lockfence.attach('nullable', 'missing:{grp}', missing => 'allow');
 INSERT INTO nullable VALUES (1, NULL);
 \echo :LAST_ERROR_SQLSTATE
+-- A row without a resource gets one, by a write that presents no token: the token in its column is not that resource's.
+CREATE TABLE homeless (id integer PRIMARY KEY, grp text);
+SELECT lockfence.attach('homeless', 'missing:{grp}', 'token', missing => 'allow');
+BEGIN;
+SET LOCAL lockfence.bypass = on;
+INSERT INTO homeless VALUES (1, NULL, 60);
+COMMIT;
+UPDATE homeless SET grp = 'a';
+SELECT * FROM homeless;
 DROP SCHEMA test_missing CASCADE;
