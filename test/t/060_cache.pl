@@ -103,6 +103,20 @@ $node->safe_psql('postgres', $_)
 looks($present);
 is(looks($present), '0', 'marks are cached after a vacuum, and after a change of the database');
 
+# ---- what a session knows of the table of marks ends with a change of it by another session
+
+my $knows = session($node, 'postgres');
+my @watching = map { "ALTER EVENT TRIGGER $_" } qw(lockfence_before_ddl lockfence_after_ddl);
+
+ask($knows, q{SELECT lockfence.present('known', 1)});
+$node->safe_psql('postgres', join('; ', (map { "$_ DISABLE" } @watching),
+	'ALTER TABLE lockfence.mark ADD CONSTRAINT low CHECK (token < 1000)'));
+like(ask($knows, q{SELECT lockfence.present('known', 2)}), qr/ERROR:  LF009:/, 'a session that has advanced marks sees a constraint on them');
+$node->safe_psql('postgres', join('; ', 'ALTER TABLE lockfence.mark DROP CONSTRAINT low',
+	map { "$_ ENABLE ALWAYS" } @watching));
+is(ask($knows, q{SELECT lockfence.present('known', 2)}), '1', 'and that it is gone');
+$knows->{psql}->quit;
+
 # ---- without the cache, a session finds a mark again that it has seen
 
 $node->append_conf('postgresql.conf', 'lockfence.max_cached_marks = 0');
