@@ -75,6 +75,8 @@ DELETE FROM line;
 ROLLBACK;
 UPDATE line SET note = 'run', token = 50 WHERE id <> 17;
 -- ... also where the cache has the mark
+SELECT lockfence.present('above:batch-1', 50);
+SELECT lockfence.present('above:batch-1', 50);
 UPDATE line SET note = 'cached', token = 50 WHERE id = 17;
 \echo :LAST_ERROR_SQLSTATE
 
