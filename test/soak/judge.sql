@@ -29,6 +29,13 @@ SELECT format('  %s steps of DDL, %s deadlocks with them, %s tokens issued, %s m
 	(SELECT value FROM lockfence.state WHERE name = 'floor'))
 FROM pg_class c WHERE c.oid = 'lockfence.mark'::regclass;
 
+-- An hour's worth of renewals: of 50 leases every ten seconds, whether or not the client has come so far.
+SELECT greatest(18000 - last_value, 0) AS missing FROM soak.renewals \gset
+CALL soak.renew_many(:missing);
+SELECT format('  %s leases were renewed %s times, %s of them just now; %s of %s updates were heap-only', (SELECT count(*) FROM lockfence.lease),
+	last_value, :missing, pg_stat_get_tuples_hot_updated(c.oid), pg_stat_get_tuples_updated(c.oid))
+FROM soak.renewals, pg_class c WHERE c.oid = 'lockfence.lease'::regclass;
+
 CREATE FUNCTION pg_temp.verdict(good boolean, what text, VARIADIC figures text[]) RETURNS text LANGUAGE sql AS
 $$ SELECT CASE WHEN good THEN 'ok - ' ELSE 'not ok - ' END || format(what, VARIADIC figures) $$;
 
@@ -66,3 +73,7 @@ FROM context_peak a, context_peak b WHERE a.third = 2 AND b.third = 3;
 SELECT pg_temp.verdict(max(size - marks) <= 512, 'lockfence.mark never takes more than 512 kB and 1 kB a mark (%s kB and %s marks at most)',
 	max(size)::text, max(marks)::text)
 FROM peak;
+
+-- 50 rows, in pages that are half full; 18,000 rows would take 2,000 kB.
+SELECT pg_temp.verdict(size <= 256, 'lockfence.lease with its index never takes more than 256 kB (%s kB)', size::text)
+FROM (SELECT greatest(max(leases), pg_total_relation_size('lockfence.lease')) / 1024 AS size FROM soak.samples) s;

@@ -1,5 +1,5 @@
 -- The soak test's tables, fences, and what its clients do to them.  See test/soak/run.
-CREATE EXTENSION lockfence;
+CREATE EXTENSION lockfence_lease CASCADE;
 CREATE SCHEMA soak;
 
 -- A pretend lock service.
@@ -16,7 +16,7 @@ CREATE TABLE soak.refused (kind text PRIMARY KEY, n bigint NOT NULL);
 CREATE TABLE soak.samples (
 	at timestamptz NOT NULL DEFAULT clock_timestamp(),
 	rss_anon bigint NOT NULL, rss bigint NOT NULL,				-- of the long-lived session, in kB
-	marks bigint NOT NULL, heap bigint NOT NULL, index bigint NOT NULL);
+	marks bigint NOT NULL, heap bigint NOT NULL, index bigint NOT NULL, leases bigint NOT NULL);
 CREATE TABLE soak.contexts (
 	at timestamptz NOT NULL DEFAULT clock_timestamp(), bytes bigint NOT NULL, own bigint NOT NULL, fences int NOT NULL);
 
@@ -117,6 +117,31 @@ $$;
 -- A resource that is seen once, for prune() to fold.
 CREATE FUNCTION soak.write_once() RETURNS void LANGUAGE sql AS $$
 	SELECT lockfence.present('once-' || token, token) FROM nextval('soak.issued') token
+$$;
+
+-- 50 leases, of which each is renewed in its turn.
+CREATE SEQUENCE soak.renewals MINVALUE 0;
+SELECT count(token) FROM generate_series(0, 49) n, lockfence.acquire('lease-' || n, 'soak', '1 hour');
+CREATE FUNCTION soak.renew() RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+	leased text := 'lease-' || nextval('soak.renewals') % 50;
+	held bigint := (SELECT token FROM lockfence.leases WHERE resource = leased);
+BEGIN
+	PERFORM lockfence.renew(leased, held, '1 hour');
+EXCEPTION
+	WHEN SQLSTATE 'LF001' THEN
+		-- prune() has folded its mark, and the floor is above it
+		PERFORM lockfence.release(leased, held);
+		PERFORM lockfence.acquire(leased, 'soak', '1 hour');
+END
+$$;
+CREATE PROCEDURE soak.renew_many(times int) LANGUAGE plpgsql AS $$
+BEGIN
+	FOR i IN 1 .. times LOOP
+		PERFORM soak.renew();
+		COMMIT;
+	END LOOP;
+END
 $$;
 
 -- DDL on the fenced tables, one step per call.  Each transaction has one table, locked first.

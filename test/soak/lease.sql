@@ -1,0 +1,1 @@
+CALL soak.renew_many(50);
