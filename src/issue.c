@@ -27,6 +27,7 @@
 #include "lockwait.h"
 #include "mark.h"
 #include "names.h"
+#include "readable.h"
 #include "refuse.h"
 #include "resource.h"
 #include "state.h"
@@ -36,7 +37,6 @@
 #include "xact.h"
 
 PG_FUNCTION_INFO_V1(lockfence_issue);
-PG_FUNCTION_INFO_V1(lockfence_issue_nowait);
 
 /* The highest token that the next one must exceed; 0: there is none. */
 static FenceToken
@@ -62,13 +62,24 @@ next_token(const MarkScan *scan, const FencedWrite *write)
 	return last + 1;
 }
 
+/* Fail if the mark is not the one that the caller has decided on. */
+static void
+require_mark(const MarkScan *scan, const FencedWrite *write, IssueTerms terms)
+{
+	if (terms.only_if_mark && (scan->found ? scan->token : 0) != terms.mark)
+		ereport(ERROR,
+				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+				 errmsg("a token of resource \"%s\" has been issued or presented meanwhile",
+						lockfence_readable_resource(write))));
+}
+
 /*
  * One attempt: read the mark and raise it by one, or wait for the transaction that
  * is changing it.  Returns false if the mark has changed, or the floor that stood
  * for it.  Sets *found to whether there was a mark.
  */
 static bool
-try_issue(const ResourceKey *resource, FenceCheck *check, bool *found)
+try_issue(const ResourceKey *resource, FenceCheck *check, IssueTerms terms, bool *found)
 {
 	bool		issued = false;
 	MarkScan	scan;
@@ -77,6 +88,7 @@ try_issue(const ResourceKey *resource, FenceCheck *check, bool *found)
 	lockfence_mark_begin(&scan, resource);
 	if (!TransactionIdIsValid(scan.changing))
 	{
+		require_mark(&scan, &check->write, terms);
 		check->token = next_token(&scan, &check->write);
 		issued = lockfence_try_advance(&scan, check);
 	}
@@ -92,11 +104,11 @@ try_issue(const ResourceKey *resource, FenceCheck *check, bool *found)
 }
 
 /*
- * Issue the next token of the resource, and so present it in this transaction.  With
- * no_wait, fail with 55P03 if that would have to wait for another transaction.
+ * Issue the next token of the resource, and so present it in this transaction.  Fail
+ * with 55P03 if the terms are not met.
  */
 FenceToken
-lockfence_issue_token(const char *resource, bool no_wait)
+lockfence_issue_token(const char *resource, IssueTerms terms)
 {
 	/*
 	 * Single-use, since a token that equals the floor has been issued before.
@@ -107,7 +119,7 @@ lockfence_issue_token(const char *resource, bool no_wait)
 		.write = {.resource = resource},
 		.single_use = true,
 		.by_administrator = true,
-		.no_wait = no_wait
+		.no_wait = terms.no_wait
 	};
 	ResourceKey key;
 	bool		found;
@@ -116,7 +128,7 @@ lockfence_issue_token(const char *resource, bool no_wait)
 	(void) lockfence_pass_gate(&check.write);
 
 	lockfence_set_resource_key(&key, resource);
-	while (!try_issue(&key, &check, &found))
+	while (!try_issue(&key, &check, terms, &found))
 		;
 	lockfence_count(NULL, LOCKFENCE_ISSUED);
 	lockfence_reveal_name(resource);
@@ -129,12 +141,6 @@ lockfence_issue_token(const char *resource, bool no_wait)
 Datum
 lockfence_issue(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_INT64(lockfence_issue_token(lockfence_require_resource(fcinfo, 0), false));
-}
-
-/* _issue_nowait(resource): the same, without waiting */
-Datum
-lockfence_issue_nowait(PG_FUNCTION_ARGS)
-{
-	PG_RETURN_INT64(lockfence_issue_token(lockfence_require_resource(fcinfo, 0), true));
+	PG_RETURN_INT64(lockfence_issue_token(lockfence_require_resource(fcinfo, 0),
+										  (IssueTerms) {0}));
 }

@@ -32,7 +32,6 @@
 
 #include "args.h"
 #include "fencedef.h"
-#include "issue.h"
 #include "lease.h"
 #include "lockfence.h"
 #include "stats.h"
@@ -164,7 +163,7 @@ issue_or_count(const char *resource)
 
 	PG_TRY();
 	{
-		token = lockfence_issue_token(resource, false);
+		token = lockfence_issue_grant(resource, (IssueTerms) {0});
 	}
 	PG_CATCH();
 	{

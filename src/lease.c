@@ -30,15 +30,20 @@
 
 #include "args.h"
 #include "check.h"
+#include "fence.h"
 #include "intact.h"
+#include "issue.h"
 #include "latest.h"
 #include "lease.h"
+#include "mark.h"
 #include "refuse.h"
 #include "relation.h"
 #include "stats.h"
 
 PG_FUNCTION_INFO_V1(lockfence_find_lease);
 PG_FUNCTION_INFO_V1(lockfence_lock_lease);
+PG_FUNCTION_INFO_V1(lockfence_find_mark);
+PG_FUNCTION_INFO_V1(lockfence_issue_grant_sql);
 PG_FUNCTION_INFO_V1(lockfence_put_lease);
 PG_FUNCTION_INFO_V1(lockfence_refuse_lease);
 PG_FUNCTION_INFO_V1(lockfence_count_declined);
@@ -128,6 +133,65 @@ lockfence_lock_lease(PG_FUNCTION_ARGS)
 
 	table_close(rel, NoLock);
 	return row;
+}
+
+/* The token of the last grant on record; 0: there is none. */
+static FenceToken
+last_grant(const char *resource)
+{
+	Relation	rel = lockfence_open_relation("lease", AccessShareLock);
+	HeapTuple	tuple = find_lease(rel, resource);
+	FenceToken	token = 0;
+	bool		isnull;
+
+	if (tuple != NULL)
+		token = DatumGetInt64(heap_getattr(tuple, LEASE_ATTNO_TOKEN, RelationGetDescr(rel), &isnull));
+	table_close(rel, AccessShareLock);
+	return token;
+}
+
+/*
+ * Issue the token of a grant: the next one, and above that of the last grant.  An
+ * administrator may have lowered the mark or the floor since, or a restore may have
+ * brought the grant without its mark.  Then the next token would have been issued
+ * before, and the last grant's holder would not be stale.  While the mark is raised
+ * by this transaction, no other can put a grant on record.
+ */
+FenceToken
+lockfence_issue_grant(const char *resource, IssueTerms terms)
+{
+	FenceToken	token = lockfence_issue_token(resource, terms);
+	FenceToken	last = last_grant(resource);
+	FenceToken	before;
+
+	if (token > last)
+		return token;
+	(void) lockfence_raise_mark(resource, last, &before);
+	return lockfence_issue_token(resource, (IssueTerms) {0});
+}
+
+/* _find_mark(resource): as it was committed last, or null */
+Datum
+lockfence_find_mark(PG_FUNCTION_ARGS)
+{
+	FenceToken	mark = lockfence_mark_peek(lockfence_require_resource(fcinfo, 0));
+
+	if (mark == 0)
+		PG_RETURN_NULL();
+	PG_RETURN_INT64(mark);
+}
+
+/* _issue_grant(resource, mark, no_wait): its token, if the mark is still that one (null: there is none) */
+Datum
+lockfence_issue_grant_sql(PG_FUNCTION_ARGS)
+{
+	IssueTerms	terms = {
+		.only_if_mark = true,
+		.mark = PG_ARGISNULL(1) ? 0 : PG_GETARG_INT64(1),
+		.no_wait = PG_GETARG_BOOL(2)
+	};
+
+	PG_RETURN_INT64(lockfence_issue_grant(lockfence_require_resource(fcinfo, 0), terms));
 }
 
 /* A row of these columns; columns that the extension did not make stay null. */

@@ -5,6 +5,8 @@
 #ifndef LOCKFENCE_LEASE_H
 #define LOCKFENCE_LEASE_H
 
+#include "issue.h"
+
 /* columns of lockfence.lease */
 #define LEASE_ATTNO_TOKEN		1
 #define LEASE_ATTNO_GRANTED_AT	2
@@ -13,6 +15,7 @@
 #define LEASE_ATTNO_OWNER		5
 #define LEASE_NATTS				5
 
+extern FenceToken lockfence_issue_grant(const char *resource, IssueTerms terms);
 extern void lockfence_write_lease(const char *resource, const NullableDatum *columns);
 
 #endif							/* LOCKFENCE_LEASE_H */

@@ -50,12 +50,19 @@ AS 'MODULE_PATHNAME', 'lockfence_lock_lease';
 COMMENT ON FUNCTION lockfence._lock_lease(text, boolean) IS
 'the same row, locked to the end of this transaction; with no_wait, 55P03 if another transaction has it';
 
-CREATE FUNCTION lockfence._issue_nowait(resource text)
+CREATE FUNCTION lockfence._find_mark(resource text)
 RETURNS lockfence.fence_token
 LANGUAGE c VOLATILE
-AS 'MODULE_PATHNAME', 'lockfence_issue_nowait';
-COMMENT ON FUNCTION lockfence._issue_nowait(text) IS
-'issue(), or 55P03 if it would have to wait for another transaction';
+AS 'MODULE_PATHNAME', 'lockfence_find_mark';
+COMMENT ON FUNCTION lockfence._find_mark(text) IS
+'the mark of a resource, or null';
+
+CREATE FUNCTION lockfence._issue_grant(resource text, mark lockfence.fence_token, no_wait boolean)
+RETURNS lockfence.fence_token
+LANGUAGE c VOLATILE
+AS 'MODULE_PATHNAME', 'lockfence_issue_grant_sql';
+COMMENT ON FUNCTION lockfence._issue_grant(text, lockfence.fence_token, boolean) IS
+'issue(), above the token of the last grant; 55P03 if the mark is no longer the given one (null: there is none), or with no_wait if it would have to wait for another transaction';
 
 CREATE FUNCTION lockfence._put_lease(
 	token lockfence.fence_token, granted_at timestamp with time zone, expires_at timestamp with time zone,
@@ -158,30 +165,49 @@ $$;
 COMMENT ON FUNCTION lockfence._notify_lease(text) IS
 'notifies the sessions that listen, if lockfence.notify_leases is on, that a takeover or a release ended a lease';
 
+CREATE FUNCTION lockfence._lock_free_lease(resource text, no_wait boolean)
+RETURNS lockfence.lease
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	last CONSTANT lockfence.lease := lockfence._lock_lease(resource, no_wait);
+BEGIN
+	IF lockfence._is_alive(last) THEN
+		RAISE EXCEPTION 'resource "%" is leased', lockfence._visible(resource) USING ERRCODE = 'object_in_use';
+	END IF;
+	RETURN last;
+END
+$$;
+COMMENT ON FUNCTION lockfence._lock_free_lease(text, boolean) IS
+'locks the row of a resource as _lock_lease() does; 55006 if its lease is alive';
+
 -- A grant raises the mark first.  From then on no other transaction grants the resource, and only renewals and releases
 -- lock the row.  So no transaction waits for a grant while it holds what that grant waits for.
-CREATE FUNCTION lockfence._grant(resource text, owner text, ttl interval, wait interval, only_free boolean)
+--
+-- acquire() reads the mark before it sees that the lease has ended.  If the mark is still the same, no other holder was
+-- granted the lease since.  So a grant neither waits for such a holder nor, with lockfence.preempt, ends its transaction.
+-- A renewal raises no mark; so where a holder could be ended, the grant locks the row before.
+CREATE FUNCTION lockfence._grant(resource text, owner text, ttl interval, wait interval, mark lockfence.fence_token)
 RETURNS lockfence.lease
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
 	lock_timeout CONSTANT text := current_setting('lock_timeout');
+	no_wait CONSTANT boolean := wait <= interval '0';
 	granted lockfence.lease;
 	before lockfence.lease;
 BEGIN
-	IF wait > interval '0' THEN
+	IF NOT no_wait THEN
 		PERFORM set_config('lock_timeout', greatest(ceil(extract(epoch FROM wait) * 1000), 1)::integer::text, true);
-		granted.token := lockfence.issue(resource);
-		before := lockfence._lock_lease(resource, false);
-		PERFORM set_config('lock_timeout', lock_timeout, true);
-	ELSE
-		granted.token := lockfence._issue_nowait(resource);
-		before := lockfence._lock_lease(resource, true);
 	END IF;
-	IF only_free AND lockfence._is_alive(before) THEN
-		RAISE EXCEPTION 'resource "%" is leased', lockfence._visible(resource) USING ERRCODE = 'object_in_use';
+	IF current_setting('lockfence.preempt')::boolean THEN
+		PERFORM lockfence._lock_free_lease(resource, no_wait);
 	END IF;
+	granted.token := lockfence._issue_grant(resource, mark, no_wait);
+	before := lockfence._lock_free_lease(resource, no_wait);
+	PERFORM set_config('lock_timeout', lock_timeout, true);
 
 	granted.granted_at := clock_timestamp();
 	granted.expires_at := granted.granted_at + ttl;
@@ -194,8 +220,8 @@ BEGIN
 	RETURN granted;
 END
 $$;
-COMMENT ON FUNCTION lockfence._grant(text, text, interval, interval, boolean) IS
-'issues a token and records its owner and the end of the lease (ttl null: the lock table decides); 55P03 if it would have to wait longer than wait, 55006 if only_free is set and a lease is alive';
+COMMENT ON FUNCTION lockfence._grant(text, text, interval, interval, lockfence.fence_token) IS
+'issues a token and records its owner and the end of the lease; 55P03 if it would have to wait longer than wait, or the mark is no longer the given one; 55006 if a lease is alive';
 
 -- No lock is kept between attempts: an attempt that fails is rolled back.
 CREATE FUNCTION lockfence.acquire(
@@ -210,15 +236,17 @@ DECLARE
 	-- the time slept so far: a clock that is set back puts the deadline off
 	slept interval := '0';
 	nap interval;
+	mark lockfence.fence_token;
 	granted lockfence.lease;
 BEGIN
 	PERFORM lockfence._require_name('resource', resource), lockfence._require_name('owner', owner),
 		lockfence._require_ttl(ttl), lockfence._require_wait(wait);
 	deadline := clock_timestamp() + wait;
 	LOOP
+		mark := lockfence._find_mark(resource);
 		IF NOT lockfence._is_alive(lockfence._find_lease(resource)) THEN
 			BEGIN
-				granted := lockfence._grant(resource, owner, ttl, least(deadline - clock_timestamp(), wait - slept), true);
+				granted := lockfence._grant(resource, owner, ttl, least(deadline - clock_timestamp(), wait - slept), mark);
 				token := granted.token;
 				expires_at := granted.expires_at;
 				RETURN NEXT;
@@ -354,12 +382,14 @@ COMMENT ON FUNCTION lockfence.prune_leases(interval) IS
 REVOKE ALL ON FUNCTION
 	lockfence._find_lease(text),
 	lockfence._lock_lease(text, boolean),
-	lockfence._issue_nowait(text),
+	lockfence._find_mark(text),
+	lockfence._issue_grant(text, lockfence.fence_token, boolean),
 	lockfence._put_lease(lockfence.fence_token, timestamp with time zone, timestamp with time zone, text, text),
 	lockfence._refuse_lease(text, lockfence.fence_token, text),
 	lockfence._notify_lease(text),
 	lockfence._count_declined(),
-	lockfence._grant(text, text, interval, interval, boolean),
+	lockfence._lock_free_lease(text, boolean),
+	lockfence._grant(text, text, interval, interval, lockfence.fence_token),
 	lockfence.acquire(text, text, interval, interval),
 	lockfence.renew(text, lockfence.fence_token, interval),
 	lockfence.release(text, lockfence.fence_token),

@@ -55,6 +55,10 @@ TABLE grants;
 -- no owner is told its token; it is a grant like another, also for those who ask for a lease
 SELECT alive FROM lockfence.leases WHERE resource = 'i/a';
 SELECT * FROM lockfence.acquire('i/a', 'x', '1 hour');
+-- ... above the last grant on record, though the mark was lowered
+SELECT lockfence.reset_mark('i/a', 1, 'lowered') > 1 AS lowered;
+UPDATE lock SET owner = 'y';
+TABLE grants;
 -- a row that names no resource is no lock; one whose name is too long is an error
 CREATE TABLE optional (key text, owner text);
 SELECT lockfence.issue_from('optional', 'i/optional/{key}', '{owner}');

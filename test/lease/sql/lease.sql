@@ -162,11 +162,26 @@ SELECT token FROM lockfence.acquire('lease:report', 'five', '30 minutes');
 SELECT code, message FROM try($$SELECT lockfence.prune_leases(NULL)$$);
 SELECT code, message FROM try($$SELECT lockfence.prune_leases('-1 s')$$);
 
+-- A mark that is lowered below the last grant: that token is not issued again, and its holder is out all the same.
+SELECT token FROM lockfence.acquire('lease:lowered', 'one', '30 minutes');
+SELECT lockfence.release('lease:lowered', 1);
+SELECT token FROM lockfence.acquire('lease:lowered', 'two', '30 minutes');
+SELECT lockfence.release('lease:lowered', 2);
+SELECT lockfence.reset_mark('lease:lowered', 1, 'lowered');
+SELECT token FROM lockfence.acquire('lease:lowered', 'three', '30 minutes');
+SELECT code FROM try($$SELECT lockfence.present('lease:lowered', 2)$$);
+-- A grant is for the mark that the caller has seen: after another grant it is none.
+SELECT lockfence._find_mark('lease:lowered'), lockfence._find_mark('lease:none') IS NULL AS none;
+SELECT code, message FROM try($$SELECT lockfence._issue_grant('lease:lowered', 2, false)$$);
+SELECT code, message FROM try($$SELECT lockfence._issue_grant('lease:lowered', NULL, false)$$);
+SELECT code, message FROM try($$SELECT lockfence._issue_grant('lease:none', 1, false)$$);
+SELECT lockfence._issue_grant('lease:none', NULL, true) IS NOT NULL AS issued;
+
 -- Only for those who may.
 CREATE ROLE regress_lf_worker;
 SET ROLE regress_lf_worker;
 SELECT code, message FROM unnest(ARRAY['acquire(''r'', ''o'', ''1 s'')', 'renew(''r'', 1, ''1 s'')', 'release(''r'', 1)', 'token_of(''r'', ''o'')',
-	'present_as(''r'', ''o'')', 'prune_leases(''1 s'')', '_find_lease(''r'')', '_lock_lease(''r'', false)', '_issue_nowait(''r'')', '_put_lease(1, now(), now(), ''r'', ''o'')', '_grant(''r'', ''o'', ''1 s'', ''0'', false)',
+	'present_as(''r'', ''o'')', 'prune_leases(''1 s'')', '_find_lease(''r'')', '_lock_lease(''r'', false)', '_find_mark(''r'')', '_issue_grant(''r'', 1, true)', '_put_lease(1, now(), now(), ''r'', ''o'')', '_lock_free_lease(''r'', true)', '_grant(''r'', ''o'', ''1 s'', ''0'', 1)',
 	'_notify_lease(''r'')', '_refuse_lease(''r'', 1, ''o'')']) f, try('SELECT lockfence.' || f);
 SELECT code FROM try('SELECT FROM lockfence.leases');
 SELECT code FROM try('SELECT FROM lockfence.lease');
@@ -186,9 +201,9 @@ RESET search_path;
 DROP OWNED BY regress_lf_worker;
 DROP ROLE regress_lf_worker;
 -- verify() finds grants to PUBLIC
-GRANT EXECUTE ON FUNCTION lockfence.acquire(text, text, interval, interval), lockfence._grant(text, text, interval, interval, boolean) TO PUBLIC;
+GRANT EXECUTE ON FUNCTION lockfence.acquire(text, text, interval, interval), lockfence._grant(text, text, interval, interval, lockfence.fence_token) TO PUBLIC;
 SELECT severity, code, problem, remedy, advice FROM lockfence.verify() WHERE severity <> 'info' ORDER BY code;
-REVOKE EXECUTE ON FUNCTION lockfence.acquire(text, text, interval, interval), lockfence._grant(text, text, interval, interval, boolean) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION lockfence.acquire(text, text, interval, interval), lockfence._grant(text, text, interval, interval, lockfence.fence_token) FROM PUBLIC;
 
 -- Nothing is put on the table.
 SELECT code, message FROM try('CREATE INDEX ON lockfence.lease ((owner || resource))');
