@@ -111,7 +111,8 @@ LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-	IF ttl IS NULL OR ttl < interval '100 milliseconds' OR ttl > interval '30 days' THEN
+	-- in seconds, as the lease is to live: a month is not always as long as it compares
+	IF ttl IS NULL OR extract(epoch FROM ttl) NOT BETWEEN 0.1 AND 2592000 THEN
 		RAISE EXCEPTION 'ttl must be 100 milliseconds to 30 days'
 			USING ERRCODE = 'invalid_parameter_value',
 				DETAIL = CASE WHEN ttl IS NULL THEN 'It is null.' ELSE format('It is %s.', ttl) END,
@@ -210,7 +211,7 @@ BEGIN
 	PERFORM set_config('lock_timeout', lock_timeout, true);
 
 	granted.granted_at := clock_timestamp();
-	granted.expires_at := granted.granted_at + ttl;
+	granted.expires_at := granted.granted_at + extract(epoch FROM ttl) * interval '1 second';
 	granted.resource := resource;
 	granted.owner := owner;
 	PERFORM lockfence._put_lease(granted.token, granted.granted_at, granted.expires_at, resource, owner);
@@ -291,7 +292,7 @@ BEGIN
 		RAISE EXCEPTION 'resource "%" is granted by a lock table', lockfence._visible(resource)
 			USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Renew the lock in that table.';
 	END IF;
-	until := clock_timestamp() + ttl;
+	until := clock_timestamp() + extract(epoch FROM ttl) * interval '1 second';
 	PERFORM lockfence._put_lease(token, held.granted_at, until, resource, held.owner);
 	RETURN until;
 END

@@ -145,6 +145,11 @@ SELECT code, message FROM try($$SELECT lockfence.release(NULL, 3)$$);
 SELECT code, message FROM try($$SELECT lockfence.token_of('lease:tx', NULL)$$);
 SELECT code, message FROM try($$SELECT lockfence.present_as(NULL, 'x')$$);
 SELECT token FROM lockfence.acquire('lease:long', repeat('x', 1024), '30 days');
+-- ... counted in seconds, whatever a month and a day are in the calendar
+SELECT code, message FROM try($$SELECT lockfence.acquire('month', 'one', '-12 months 360 days 1 second')$$);
+SELECT token FROM lockfence.acquire('month', 'one', '1 month');
+SELECT expires_at - granted_at AS ttl FROM lockfence.leases WHERE resource = 'month';
+SELECT lockfence.renew('month', 1, '1 month') - clock_timestamp() BETWEEN '29 days 23:00' AND '30 days' AS renewed;
 SELECT token FROM lockfence.acquire(rpad('lease:', 1024, 'x'), 'one', '100 ms');
 
 -- Tokens, and leases that were not to be had, are counted; refusals are kept.
