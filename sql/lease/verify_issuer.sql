@@ -58,9 +58,15 @@ AS $$
 		NULL, 'Fence the tables that the lock protects, and take the fence off the lock table by lockfence.detach().'
 	FROM lockfence._issuer_triggers(tables) t JOIN pg_trigger g ON g.tgrelid = t.target
 	WHERE lockfence._is_guard(g.tgfoid)
+	UNION ALL
+	SELECT DISTINCT t.target, 'error', 'issuer_children',
+		format('Other tables inherit from lock table "%s": grants of their rows issue no tokens, and do not put the holder before out.', t.target),
+		NULL, 'Keep all locks in the lock table itself, and take the others off by ALTER TABLE ... NO INHERIT.'
+	FROM lockfence._issuer_triggers(tables) t JOIN pg_class c ON c.oid = t.target
+	WHERE c.relkind = 'r' AND EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = t.target)
 $$;
 COMMENT ON FUNCTION lockfence._verify_issuer_tables(regclass[]) IS
-'findings of verify(): lock tables that cannot issue, or are fenced themselves';
+'findings of verify(): lock tables that cannot issue, or not for all of their rows, or are fenced themselves';
 
 -- Called by verify(), which finds it by its name.
 CREATE FUNCTION lockfence._verify_issuers(target regclass)

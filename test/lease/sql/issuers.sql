@@ -147,6 +147,13 @@ SHOW lockfence.unknown_resource;
 RESET lock_timeout;
 SET lockfence.unknown_resource = 'ignore';
 
+-- ---- a table that inherits from a lock table, whose rows the trigger does not see
+
+CREATE TABLE heir () INHERITS (lock);
+SELECT severity, code, problem, advice FROM findings('lock') WHERE code = 'issuer_children';
+DROP TABLE heir;
+SELECT code FROM findings('lock');
+
 -- ---- a fence on a lock table
 
 SELECT lockfence.attach('lock', 'i/{name}');
