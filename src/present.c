@@ -29,15 +29,16 @@
 #include "xact.h"
 
 PG_FUNCTION_INFO_V1(lockfence_present);
+PG_FUNCTION_INFO_V1(lockfence_present_issued);
 PG_FUNCTION_INFO_V1(lockfence_present_ambient);
 PG_FUNCTION_INFO_V1(lockfence_presented);
 PG_FUNCTION_INFO_V1(lockfence_is_current);
 
-/* present(resource text, token fence_token) -> the previous mark, or null */
-Datum
-lockfence_present(PG_FUNCTION_ARGS)
+/* Present a token for a resource; returns the previous mark, or null. */
+static Datum
+present(FunctionCallInfo fcinfo, bool by_administrator)
 {
-	FenceCheck	check = {0};
+	FenceCheck	check = {.by_administrator = by_administrator};
 	PresentedTokens tokens = {0};
 	FenceToken	previous;
 
@@ -53,6 +54,20 @@ lockfence_present(PG_FUNCTION_ARGS)
 		PG_RETURN_INT64(previous);
 	lockfence_tell_unknown(check.write.resource);
 	PG_RETURN_NULL();
+}
+
+/* present(resource text, token fence_token) -> the previous mark, or null */
+Datum
+lockfence_present(PG_FUNCTION_ARGS)
+{
+	return present(fcinfo, false);
+}
+
+/* _present(resource text, token fence_token): the same, for functions that run as their owner */
+Datum
+lockfence_present_issued(PG_FUNCTION_ARGS)
+{
+	return present(fcinfo, true);
 }
 
 /* present(token): the ambient token of this transaction */

@@ -100,11 +100,15 @@ has_default(void)
 	return default_validator[0] != '\0' || default_is_hidden;
 }
 
-/* Is there a validator to call before the token advances the mark? */
+/*
+ * Is there a validator to call before the token advances the mark?  Not where a
+ * function that runs as its owner presents what the database has issued: the
+ * validator, which may be another role's, would run with that owner's rights.
+ */
 bool
 lockfence_has_validator(const FenceCheck *check)
 {
-	return OidIsValid(check->validator) || has_default();
+	return !check->by_administrator && (OidIsValid(check->validator) || has_default());
 }
 
 /* Does the function take a resource and a token, and say yes or no? */

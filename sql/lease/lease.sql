@@ -64,6 +64,13 @@ AS 'MODULE_PATHNAME', 'lockfence_issue_grant_sql';
 COMMENT ON FUNCTION lockfence._issue_grant(text, lockfence.fence_token, boolean) IS
 'issue(), above the token of the last grant; 55P03 if the mark is no longer the given one (null: there is none), or with no_wait if it would have to wait for another transaction';
 
+CREATE FUNCTION lockfence._present(resource text, token lockfence.fence_token)
+RETURNS lockfence.fence_token
+LANGUAGE c VOLATILE
+AS 'MODULE_PATHNAME', 'lockfence_present_issued';
+COMMENT ON FUNCTION lockfence._present(text, lockfence.fence_token) IS
+'present(), of a token that was issued here: for functions that run as their owner, with whose rights no validator may run';
+
 CREATE FUNCTION lockfence._put_lease(
 	token lockfence.fence_token, granted_at timestamp with time zone, expires_at timestamp with time zone,
 	resource text, owner text)
@@ -283,7 +290,7 @@ BEGIN
 	-- advice, but that is enough for what the row does not tell, such as a shut gate or a mark that an administrator has
 	-- raised: writes are refused in any case.
 	IF NOT lockfence.is_current(resource, token) THEN
-		PERFORM lockfence.present(resource, token);
+		PERFORM lockfence._present(resource, token);
 	END IF;
 	held := lockfence._lock_lease(resource, false);
 	IF held.owner IS NULL OR held.token <> token THEN
@@ -349,7 +356,7 @@ AS $$
 DECLARE
 	token CONSTANT lockfence.fence_token := lockfence.token_of(resource, owner);
 BEGIN
-	PERFORM lockfence.present(resource, token);
+	PERFORM lockfence._present(resource, token);
 	RETURN token;
 END
 $$;
@@ -385,6 +392,7 @@ REVOKE ALL ON FUNCTION
 	lockfence._lock_lease(text, boolean),
 	lockfence._find_mark(text),
 	lockfence._issue_grant(text, lockfence.fence_token, boolean),
+	lockfence._present(text, lockfence.fence_token),
 	lockfence._put_lease(lockfence.fence_token, timestamp with time zone, timestamp with time zone, text, text),
 	lockfence._refuse_lease(text, lockfence.fence_token, text),
 	lockfence._notify_lease(text),

@@ -203,6 +203,23 @@ SELECT lockfence.renew('lease:worker', 1, '1 hour') < 'infinity' AS renewed;
 SELECT lockfence.present_as('lease:worker', 'worker'), lockfence.release('lease:worker', 1);
 RESET ROLE;
 RESET search_path;
+-- A validator can be another role's function: it does not run with the rights of the owner of these.
+CREATE FUNCTION public.say_role(text, lockfence.fence_token) RETURNS boolean LANGUAGE plpgsql AS
+$$BEGIN RAISE EXCEPTION 'validator runs as %', CASE current_user WHEN 'regress_lf_worker' THEN current_user ELSE 'another role' END; END$$;
+SELECT token FROM lockfence.acquire('lease:worker', 'worker', '30 minutes');
+BEGIN;
+SELECT lockfence.reset_mark('lease:worker', 1, 'test');
+SET LOCAL lockfence.validator = 'public.say_role(text, lockfence.fence_token)';
+SET LOCAL ROLE regress_lf_worker;
+SELECT code, message FROM public.try($$SELECT lockfence.present_as('lease:worker', 'worker')$$);
+SELECT resource, token FROM lockfence.presented() WHERE resource = 'lease:worker';
+ROLLBACK;
+-- (it would say so)
+BEGIN;
+SET LOCAL lockfence.validator = 'public.say_role(text, lockfence.fence_token)';
+SELECT code, message FROM try($$SELECT lockfence.present('lease:worker', 3)$$);
+ROLLBACK;
+DROP FUNCTION public.say_role;
 DROP OWNED BY regress_lf_worker;
 DROP ROLE regress_lf_worker;
 -- verify() finds grants to PUBLIC
