@@ -20,25 +20,33 @@
  */
 #include "postgres.h"
 
+#include "access/table.h"
 #include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
+#include "miscadmin.h"
 #include "replication/logicalworker.h"
 #include "storage/proc.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
 #include "args.h"
+#include "asowner.h"
+#include "compat.h"
 #include "fencedef.h"
 #include "lease.h"
 #include "lockfence.h"
+#include "relation.h"
 #include "stats.h"
 #include "template.h"
 #include "visible.h"
 
 PG_FUNCTION_INFO_V1(lockfence_issue_row);
+PG_FUNCTION_INFO_V1(lockfence_record_issuer);
 
 /* What issue_from() has written into the trigger. */
 typedef struct Issuer
@@ -232,4 +240,38 @@ lockfence_issue_row(PG_FUNCTION_ARGS)
 	issue_for_row(trigger->tg_relation, &issuer,
 				  TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ? trigger->tg_newslot : trigger->tg_trigslot);
 	return PointerGetDatum(NULL);
+}
+
+/* An error unless the caller owns the table. */
+static void
+require_owned(Oid relid)
+{
+	Relation	rel = lockfence_open_table(relid, AccessShareLock);
+
+	if (!lockfence_owns_relation(relid, GetUserId()))
+		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_TABLE,
+					   lockfence_visible(RelationGetRelationName(rel)));
+	table_close(rel, NoLock);
+}
+
+/*
+ * _record_issuer(target regclass): the owner of a table has it put on record how it
+ * issues.  The record is written as its own owner; what it says of the tables of
+ * others is theirs, or they would not learn that their triggers are gone.
+ */
+Datum
+lockfence_record_issuer(PG_FUNCTION_ARGS)
+{
+	Relation	record;
+	FormerSelf	self;
+
+	require_owned(PG_GETARG_OID(0));
+	record = lockfence_open_relation("issuer", RowExclusiveLock);
+	self = lockfence_become(record->rd_rel->relowner, "pg_catalog, pg_temp");
+	OidFunctionCall1(DatumGetObjectId(DirectFunctionCall1(regprocedurein,
+														  CStringGetDatum("lockfence._write_issuer(pg_catalog.regclass)"))),
+					 PG_GETARG_DATUM(0));
+	lockfence_come_back(self);
+	table_close(record, NoLock);
+	PG_RETURN_VOID();
 }

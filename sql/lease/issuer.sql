@@ -261,19 +261,30 @@ $$;
 COMMENT ON FUNCTION lockfence._create_issuer(regclass, text, text, name[], text, integer) IS
 'creates the trigger by which a lock table issues tokens, and makes it fire always';
 
-CREATE FUNCTION lockfence._record_issuer(target regclass)
-RETURNS void
-LANGUAGE sql SECURITY DEFINER
+CREATE FUNCTION lockfence._write_issuer(target regclass)
+RETURNS bigint
+LANGUAGE sql
 SET search_path = pg_catalog, pg_temp
 AS $$
 	DELETE FROM lockfence.issuer i
-	WHERE i.target::oid = _record_issuer.target OR NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = i.target);
-	INSERT INTO lockfence.issuer (target, definition)
-	SELECT t.target::text::lockfence._relation, t.definition
-	FROM lockfence._issuer_triggers(ARRAY[_record_issuer.target]) t WHERE NOT t.is_cloned;
+	WHERE i.target::oid = _write_issuer.target OR NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = i.target);
+	WITH recorded AS (
+		INSERT INTO lockfence.issuer (target, definition)
+		SELECT t.target::text::lockfence._relation, t.definition
+		FROM lockfence._issuer_triggers(ARRAY[_write_issuer.target]) t WHERE NOT t.is_cloned
+		RETURNING 1
+	)
+	SELECT count(*) FROM recorded
 $$;
+COMMENT ON FUNCTION lockfence._write_issuer(regclass) IS
+'puts on record how a table issues tokens now, or that it does not, for a caller that may write the record; returns how many of its triggers do';
+
+CREATE FUNCTION lockfence._record_issuer(target regclass)
+RETURNS void
+LANGUAGE c VOLATILE STRICT
+AS 'MODULE_PATHNAME', 'lockfence_record_issuer';
 COMMENT ON FUNCTION lockfence._record_issuer(regclass) IS
-'puts on record how a table issues tokens now, or that it does not';
+'puts on record how a table issues tokens now, or that it does not. For the table''s owner';
 
 CREATE FUNCTION lockfence.issue_from(
 	target regclass,
@@ -342,6 +353,7 @@ COMMENT ON FUNCTION lockfence.stop_issuing(regclass) IS
 -- A role that may call these can take over any resource, by a lock table of its own.
 REVOKE ALL ON FUNCTION
 	lockfence.issue_row(),
+	lockfence._write_issuer(regclass),
 	lockfence._record_issuer(regclass),
 	lockfence.issue_from(regclass, text, text, name[], text, interval, text),
 	lockfence.stop_issuing(regclass)

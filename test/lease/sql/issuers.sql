@@ -251,6 +251,15 @@ SELECT lockfence.issue_from('lock', 'i/{name}', 'x');
 SELECT lockfence.stop_issuing('one');
 SELECT lockfence.stop_issuing('own');
 RESET ROLE;
+-- what is on record of the tables of others is not changed with that
+CREATE TABLE lost (name text);
+SELECT lockfence.issue_from('lost', 'i/{name}', 'x');
+DROP TRIGGER "~lockfence_issue" ON lost;
+SET ROLE regress_lf_owner;
+SELECT lockfence.stop_issuing('lost');
+SELECT lockfence._record_issuer('lost');
+RESET ROLE;
+SELECT code FROM findings('lost');
 SELECT * FROM grants WHERE resource ~ 'own';
 
 DROP SCHEMA issuers CASCADE;
