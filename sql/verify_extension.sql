@@ -53,7 +53,8 @@ AS $$
 			LEFT JOIN (VALUES
 				('present_is_public', 'any role can raise any mark, and so fence every holder out.',
 					'Grant it to the roles that hold locks, and revoke it from PUBLIC.', ARRAY[
-					'present', 'issue', 'acquire', 'renew', 'release', 'token_of', 'present_as', 'guarded_update', 'guarded_delete', 'guard_row', 'guard_statement', 'guard_truncate']),
+					'present', 'issue', 'acquire', 'renew', 'release', 'token_of', 'present_as', 'guarded_update', 'guarded_delete', 'guard_row', 'guard_statement', 'guard_truncate',
+					'issue_from', 'stop_issuing', 'issue_row']),
 				('admin_is_public', 'any role can move marks.', NULL, ARRAY[
 					'raise_mark', 'reset_mark', 'set_epoch', 'reset_floor', 'reopen', 'prune', 'reconcile', 'prune_leases']),
 				('admin_is_public', 'it is for administrators.', NULL, ARRAY['drill', 'stats_reset'])
@@ -74,12 +75,12 @@ AS $$
 	WHERE o.is_internal AND lockfence._is_outsider(a.grantee, o.proowner)
 		AND NOT (o.proname = '_refusals' AND a.grantee = 'pg_monitor'::regrole)
 	GROUP BY a.grantee
-	-- reconcile() and drill() run with their caller's rights, and take these
+	-- reconcile(), drill() and issue_from() run with their caller's rights, and take these
 	HAVING bool_or(NOT EXISTS (
 		SELECT FROM own f CROSS JOIN LATERAL aclexplode(f.acl) AS g
 		WHERE g.grantee = a.grantee AND a.grantee <> 0 AND f.proname = CASE
 			WHEN o.proname IN ('_raise_mark', '_reconciled') THEN 'reconcile'
-			WHEN o.proname = '_reset_mark' THEN 'drill' END))
+			WHEN o.proname = '_reset_mark' THEN 'drill' WHEN o.proname = '_record_issuer' THEN 'issue_from' END))
 	UNION ALL
 	SELECT NULL, 'error', 'guard_function',
 		format('%s is not the function that the extension made: the guards do something else.', o.routine),

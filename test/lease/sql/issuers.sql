@@ -244,6 +244,12 @@ SELECT owner FROM grants WHERE resource = 'i/one';
 -- for a role that is to declare issuers on tables of its own
 GRANT EXECUTE ON FUNCTION lockfence.issue_from(regclass, text, text, name[], text, interval, text), lockfence.stop_issuing(regclass),
 	lockfence.issue_row(), lockfence._record_issuer(regclass) TO regress_lf_owner;
+SELECT code, problem FROM lockfence.verify() WHERE problem ~ 'regress_lf_owner|PUBLIC';
+BEGIN;
+REVOKE EXECUTE ON FUNCTION lockfence.issue_from(regclass, text, text, name[], text, interval, text) FROM regress_lf_owner;
+GRANT EXECUTE ON FUNCTION lockfence.issue_from(regclass, text, text, name[], text, interval, text) TO PUBLIC;
+SELECT code, problem FROM lockfence.verify() WHERE problem ~ 'regress_lf_owner|PUBLIC';
+ROLLBACK;
 SET ROLE regress_lf_owner;
 SELECT lockfence.issue_from('own', 'i/own/{name}', 'x');
 INSERT INTO own VALUES ('1');
