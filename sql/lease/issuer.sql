@@ -167,6 +167,44 @@ $$;
 COMMENT ON FUNCTION lockfence._check_issuer_table(regclass) IS
 'raises an error if a table cannot issue tokens, or already does';
 
+-- A literal in a condition is read when the trigger is created.  For a column of an array or range type that reads the
+-- elements, and evaluates the checks of the domains that they are of, which others may have defined.
+CREATE FUNCTION lockfence._check_condition(target regclass)
+RETURNS void
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	found_column record;
+BEGIN
+	WITH RECURSIVE part AS (
+		SELECT a.attname, a.atttypid AS type, false AS is_inside
+		FROM pg_attribute a WHERE a.attrelid = target AND a.attnum > 0 AND NOT a.attisdropped
+		UNION
+		SELECT p.attname, i.type, p.is_inside OR t.typtype <> 'd'
+		FROM part p JOIN pg_type t ON t.oid = p.type CROSS JOIN LATERAL (
+			SELECT t.typbasetype WHERE t.typtype = 'd'
+			UNION ALL SELECT t.typelem WHERE t.typelem <> 0
+			UNION ALL SELECT r.rngsubtype FROM pg_range r WHERE t.oid IN (r.rngtypid, (to_jsonb(r) ->> 'rngmultitypid')::oid)
+			UNION ALL SELECT a.atttypid FROM pg_attribute a WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
+		) AS i (type)
+	)
+	SELECT p.attname, p.type::regtype AS domain INTO found_column
+	FROM part p JOIN pg_type t ON t.oid = p.type
+	WHERE p.is_inside AND t.typtype = 'd' AND t.typnamespace NOT IN ('pg_catalog'::regnamespace, 'lockfence'::regnamespace)
+	ORDER BY p.attname, p.type LIMIT 1;
+	IF FOUND AND (SELECT pg_get_userbyid(relowner) <> current_user FROM pg_class WHERE oid = target) THEN
+		RAISE EXCEPTION 'a condition for lock table "%" can be declared by its owner only', lockfence._visible(target::text)
+			USING ERRCODE = 'insufficient_privilege',
+				DETAIL = lockfence._visible(format('The type of column "%s" contains domain %s, whose checks a literal in the condition would evaluate with your rights.',
+					found_column.attname, found_column.domain)),
+				HINT = 'Leave held out, or have the owner of the table call lockfence.issue_from().';
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION lockfence._check_condition(regclass) IS
+'raises an error if reading a condition on a table''s columns could run what another role than the caller has defined';
+
 CREATE FUNCTION lockfence._issuer_placeholders(setting text, template text)
 RETURNS text[]
 LANGUAGE plpgsql STABLE
@@ -236,7 +274,7 @@ COMMENT ON FUNCTION lockfence._wait_milliseconds(interval) IS
 'how long a grant waits, as lock_timeout takes it';
 
 -- The caller writes the condition, as for any trigger: it runs with the rights of the sessions that write to the lock
--- table.  The line break ends a comment in it.
+-- table; what reading it runs: see _check_condition().  The line break ends a comment in it.
 CREATE FUNCTION lockfence._create_issuer(
 	target regclass, resource text, owner text, granted_by name[], held text, milliseconds integer)
 RETURNS void
@@ -306,6 +344,11 @@ BEGIN
 		RAISE EXCEPTION 'target must not be null' USING ERRCODE = 'null_value_not_allowed';
 	END IF;
 	PERFORM lockfence._check_issuer_table(target);
+	EXECUTE format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE', target);
+	-- the literals of presets are no arrays or ranges
+	IF held IS NOT NULL THEN
+		PERFORM lockfence._check_condition(target);
+	END IF;
 	IF preset IS NOT NULL THEN
 		PERFORM lockfence._check_preset(target, preset);
 	END IF;

@@ -27,6 +27,10 @@ INSERT INTO hostile_test.control (trap, statement) VALUES
 	('cast of a placeholder', 'SELECT place::text FROM mal.cast_key'),
 	('operator of a type', 'SELECT id OPERATOR(mal.=) id FROM mal.cast_key'),
 	('domain', 'SELECT 1::mal.odd'),
+	('domain', 'SELECT 1 FROM mal.literal_lock WHERE odds = ''{1}'''),
+	('domain', 'SELECT 1 FROM mal.literal_lock WHERE span = ''[1,2)'''),
+	('domain', 'SELECT 1 FROM mal.literal_lock WHERE pairs = ''{"(1,x)"}'''),
+	('domain', 'SELECT 1 FROM mal.literal_lock WHERE hidden = ''{1}'''),
 	('rule', 'UPDATE mal.ruled SET note = ''y'''),
 	('check', 'UPDATE mal.computed SET note = ''y'''),
 	('default', 'INSERT INTO mal.computed (id, fence) VALUES (2, 10)'),
@@ -96,7 +100,11 @@ FROM (
 			(true, 'SELECT lockfence.resource_of(%1$s, x.*) FROM ONLY %3$s x')
 		) AS f (takes_table, statement) ON c.is_table OR NOT f.takes_table
 	UNION ALL
-	VALUES ('SELECT * FROM lockfence.verify()'),
+	VALUES ('SELECT lockfence.issue_from(''mal.literal_lock'', ''x'', ''{note}'', held => ''NEW.odds = ''''{1}'''''')'),
+		('SELECT lockfence.issue_from(''mal.literal_lock'', ''x'', ''{note}'', held => ''NEW.span = ''''[1,2)'''''')'),
+		('SELECT lockfence.issue_from(''mal.literal_lock'', ''x'', ''{note}'', held => ''NEW.pairs = ''''{"(1,x)"}'''''')'),
+		('SELECT lockfence.issue_from(''mal.literal_lock'', ''x'', ''{note}'', held => ''NEW.hidden = ''''{1}'''''')'),
+		('SELECT * FROM lockfence.verify()'),
 		('SELECT * FROM lockfence.fences'),
 		('SELECT * FROM lockfence.issuers'),
 		('SELECT * FROM lockfence.stats'),

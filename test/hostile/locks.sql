@@ -14,3 +14,8 @@ ALTER TABLE lock ENABLE ROW LEVEL SECURITY;
 CREATE POLICY p ON lock USING (mal.spring('policy of a lock'));
 CREATE TABLE parted_lock (id odd, note text) PARTITION BY RANGE (mal.spring_int('partition key', id));
 CREATE TABLE parted_lock_1 PARTITION OF parted_lock FOR VALUES FROM (0) TO (10);
+-- The columns of these have literals that evaluate: an element of theirs is of a domain.
+CREATE TYPE odd_range AS RANGE (subtype = odd);
+CREATE TYPE odd_pair AS (x odd, y text);
+CREATE DOMAIN odds AS odd[];
+CREATE TABLE literal_lock (id int, note text, odds odd[], span odd_range, pairs odd_pair[], hidden odds);

@@ -256,7 +256,18 @@ INSERT INTO own VALUES ('1');
 SELECT lockfence.issue_from('lock', 'i/{name}', 'x');
 SELECT lockfence.stop_issuing('one');
 SELECT lockfence.stop_issuing('own');
+-- a literal in a condition is read by the rules of the owner of its type: not with another role's rights
+CREATE DOMAIN positive AS int CHECK (value > 0);
+CREATE TABLE slots (name text, "slots
+" positive[]);
+SELECT lockfence.issue_from('slots', 'i/slots', 'x', held => $$NEW."slots
+" = '{1,2}'$$);
+SELECT held FROM lockfence.issuers WHERE target = 'slots'::regclass;
+SELECT lockfence.stop_issuing('slots');
 RESET ROLE;
+SELECT lockfence.issue_from('slots', 'i/slots', 'x', held => 'NEW.name IS NOT NULL');
+SELECT lockfence.issue_from('slots', 'i/slots', 'x');
+DROP TABLE slots;
 -- what is on record of the tables of others is not changed with that
 CREATE TABLE lost (name text);
 SELECT lockfence.issue_from('lost', 'i/{name}', 'x');
