@@ -19,7 +19,6 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/namespace.h"
-#include "catalog/pg_proc.h"
 #include "catalog/pg_trigger.h"
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
@@ -35,6 +34,7 @@
 #include "check.h"
 #include "fencecache.h"
 #include "fencedef.h"
+#include "guardtype.h"
 #include "lockfence.h"
 #include "record.h"
 #include "template.h"
@@ -61,7 +61,6 @@ typedef struct LastFence
 } LastFence;
 
 PG_FUNCTION_INFO_V1(lockfence_resource_of);
-PG_FUNCTION_INFO_V1(lockfence_is_guard);
 
 static HTAB *fences = NULL;
 static uint64 generation = 1;	/* changes when any cached fence turns stale */
@@ -323,49 +322,13 @@ lockfence_fence_check(const Fence *fence, Relation rel, const char *resource)
 	};
 }
 
-#define EVERY_WRITE (TRIGGER_TYPE_BEFORE | TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE | TRIGGER_TYPE_DELETE)
-
-/*
- * What a trigger of a guard's function must be, pg_trigger.tgtype; 0: it is not such
- * a function.  A guard is known by its function, since every owner of a table can
- * give a trigger any name, and rename a guard.
- */
-static int16
-guard_type(Oid function)
-{
-	static const struct
-	{
-		const char *function;
-		int16		type;
-	}			guards[] = {
-		{"guard_row", TRIGGER_TYPE_ROW | EVERY_WRITE},
-		{"guard_statement", EVERY_WRITE},
-		{"guard_truncate", TRIGGER_TYPE_BEFORE | TRIGGER_TYPE_TRUNCATE}
-	};
-	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-	Form_pg_proc proc;
-	int16		type = 0;
-
-	if (!HeapTupleIsValid(tuple))
-		return 0;
-	proc = (Form_pg_proc) GETSTRUCT(tuple);
-	for (int i = 0; i < lengthof(guards); i++)
-	{
-		if (strcmp(NameStr(proc->proname), guards[i].function) == 0 && proc->pronargs == 0 &&
-			proc->pronamespace == get_namespace_oid(LOCKFENCE_SCHEMA, true))
-			type = guards[i].type;
-	}
-	ReleaseSysCache(tuple);
-	return type;
-}
-
 /* Is a trigger a guard that is sure to fire for every write? */
 static bool
 is_sure_guard(const Trigger *trigger)
 {
 	return trigger->tgenabled == TRIGGER_FIRES_ALWAYS && trigger->tgnattr == 0 &&
 		trigger->tgqual == NULL && !TRIGGER_FOR_TRUNCATE(trigger->tgtype) &&
-		trigger->tgtype == guard_type(trigger->tgfoid);
+		trigger->tgtype == lockfence_guard_type(trigger->tgfoid);
 }
 
 /* The fence of a relation, or NULL if no guard is sure to fire. */
@@ -381,13 +344,6 @@ lockfence_relation_fence(Relation rel)
 			return cached_fence(rel, &triggers->triggers[i]);
 	}
 	return NULL;
-}
-
-/* _is_guard(function oid): is it the function of a guard, of whatever kind? */
-Datum
-lockfence_is_guard(PG_FUNCTION_ARGS)
-{
-	PG_RETURN_BOOL(guard_type(PG_GETARG_OID(0)) != 0);
 }
 
 /* resource_of(target regclass, row record): the resource of a row, or null */

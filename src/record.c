@@ -58,6 +58,7 @@
 #include "check.h"
 #include "compat.h"
 #include "fencedef.h"
+#include "guardtype.h"
 #include "intact.h"
 #include "lockfence.h"
 #include "record.h"
@@ -74,7 +75,11 @@ PG_FUNCTION_INFO_V1(lockfence_forget_fence);
 PG_FUNCTION_INFO_V1(lockfence_guard_record);
 PG_FUNCTION_INFO_V1(lockfence_follow_partitions);
 
-static Oid	record_relid = InvalidOid;	/* when it was read last */
+/*
+ * Which table that was when it was looked up last, for relcache callbacks alone: they
+ * cannot look anything up.
+ */
+static Oid	record_relid = InvalidOid;
 
 /* The table of records; InvalidOid under the SQL of a version that had none. */
 static Oid
@@ -84,6 +89,15 @@ find_record(void)
 
 	record_relid = OidIsValid(schema) ? get_relname_relid("fenced", schema) : InvalidOid;
 	return record_relid;
+}
+
+/* The same, opened; NULL: there is none. */
+static Relation
+open_record(LOCKMODE mode)
+{
+	Oid			relid = find_record();
+
+	return OidIsValid(relid) ? table_open(relid, mode) : NULL;
 }
 
 /* Is that the table of records?  A change of it may be a change of any record. */
@@ -119,12 +133,11 @@ read_record(Relation record, Oid target)
 static bool
 is_on_record(Oid target)
 {
-	Relation	record;
+	Relation	record = open_record(AccessShareLock);
 	bool		found;
 
-	if (!OidIsValid(find_record()))
+	if (record == NULL)
 		return true;
-	record = table_open(record_relid, AccessShareLock);
 	found = read_record(record, target) != NULL;
 	table_close(record, AccessShareLock);
 	return found;
@@ -140,19 +153,9 @@ lockfence_lacks_record(const Fence *fence, Relation rel)
 		!is_on_record(RelationGetRelid(rel));
 }
 
-/* Is it the function of that name that decides on writes? */
-static bool
-is_guard(Oid function, const char *name)
-{
-	char	   *function_name = get_func_name(function);
-
-	return function_name != NULL && strcmp(function_name, name) == 0 &&
-		get_func_namespace(function) == get_namespace_oid(LOCKFENCE_SCHEMA, true);
-}
-
-/* The arguments of the table's guard of that name, as an array of text; 0: it has none. */
+/* The arguments of the table's guard of that type, as an array of text; 0: it has none. */
 static Datum
-guard_arguments(Relation rel, const char *name)
+guard_arguments(Relation rel, int16 type)
 {
 	for (int i = 0; rel->trigdesc != NULL && i < rel->trigdesc->numtriggers; i++)
 	{
@@ -162,7 +165,7 @@ guard_arguments(Relation rel, const char *name)
 		/* first: what is looked up may rebuild the relcache entry, with its arguments */
 		for (int n = 0; n < trigger.tgnargs; n++)
 			elements[n] = CStringGetTextDatum(trigger.tgargs[n]);
-		if (is_guard(trigger.tgfoid, name))
+		if (lockfence_guard_type(trigger.tgfoid) == type)
 			return PointerGetDatum(construct_array(elements, trigger.tgnargs, TEXTOID,
 												   -1, false, TYPALIGN_INT));
 	}
@@ -173,9 +176,9 @@ guard_arguments(Relation rel, const char *name)
 static Datum
 fence_arguments(Relation rel)
 {
-	Datum		arguments = guard_arguments(rel, "guard_row");
+	Datum		arguments = guard_arguments(rel, GUARD_ROW_TYPE);
 
-	return arguments != (Datum) 0 ? arguments : guard_arguments(rel, "guard_statement");
+	return arguments != (Datum) 0 ? arguments : guard_arguments(rel, GUARD_STATEMENT_TYPE);
 }
 
 /*
@@ -241,7 +244,7 @@ put_record(Relation rel, Datum arguments)
 	PreventCommandIfReadOnly("a record of a fenced table");
 	/* against other sessions that do the same; only DDL and VACUUM wait for that */
 	LockRelationOid(RelationGetRelid(rel), ShareUpdateExclusiveLock);
-	record = table_open(record_relid, RowExclusiveLock);
+	record = open_record(RowExclusiveLock);
 	lockfence_require_intact(record);
 	missing = read_record(record, RelationGetRelid(rel)) == NULL;
 	if (missing)
@@ -258,12 +261,11 @@ put_record(Relation rel, Datum arguments)
 static bool
 remove_record(Oid target)
 {
-	Relation	record;
+	Relation	record = open_record(RowExclusiveLock);
 	HeapTuple	tuple;
 
-	if (!OidIsValid(find_record()))
+	if (record == NULL)
 		return false;
-	record = table_open(record_relid, RowExclusiveLock);
 	lockfence_require_intact(record);
 	tuple = read_record(record, target);
 	if (tuple != NULL)
@@ -376,7 +378,7 @@ static void
 settle_partition(Relation rel, bool recorded, bool made)
 {
 	if (recorded && is_empty(rel))
-		(void) put_record(rel, guard_arguments(rel, "guard_row"));
+		(void) put_record(rel, guard_arguments(rel, GUARD_ROW_TYPE));
 	else if (!made)				/* IF NOT EXISTS comes here with any table */
 		(void) remove_record(RelationGetRelid(rel));
 }
@@ -387,8 +389,8 @@ follow_into(Oid relid, bool made)
 {
 	Relation	parent = open_parent(relid);
 	bool		recorded = parent != NULL && is_on_record(RelationGetRelid(parent));
-	bool		by_row = parent != NULL && guard_arguments(parent, "guard_row") != (Datum) 0;
-	Datum		arguments = parent != NULL ? guard_arguments(parent, "guard_statement") : (Datum) 0;
+	bool		by_row = parent != NULL && guard_arguments(parent, GUARD_ROW_TYPE) != (Datum) 0;
+	Datum		arguments = parent != NULL ? guard_arguments(parent, GUARD_STATEMENT_TYPE) : (Datum) 0;
 	ListCell   *lc;
 
 	if (parent == NULL)
