@@ -20,7 +20,10 @@
 
 #include "storage/ipc.h"
 
-#include "validate.h"
+#include "breaker.h"
+#include "coreapi.h"
+#include "settings.h"
+#include "wait.h"
 
 /* How much longer than its deadline a request may hold what it took. */
 #define GRACE_US UINT64CONST(1000000)

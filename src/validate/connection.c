@@ -28,7 +28,9 @@
 #include "utils/timestamp.h"
 
 #include "connection.h"
-#include "validate.h"
+#include "lockfence.h"
+#include "settings.h"
+#include "wait.h"
 
 static Connection conn;
 

@@ -59,6 +59,8 @@ typedef struct Connection
 	char		error[CURL_ERROR_SIZE];
 } Connection;
 
+extern void lockfence_open_connection(void);
+extern void lockfence_close_connection(void);
 extern Connection *lockfence_connection(void);
 extern void lockfence_block_signals(sigset_t *saved);
 extern void lockfence_restore_signals(const sigset_t *saved);

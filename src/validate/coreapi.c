@@ -4,7 +4,10 @@
  */
 #include "postgres.h"
 
-#include "validate.h"
+#include "fmgr.h"
+
+#include "coreapi.h"
+#include "lockfence.h"
 
 /* The core's API.  The core is loaded for it if it is not there yet. */
 const LockfenceApi *

@@ -15,8 +15,12 @@
 #include "miscadmin.h"
 #include "storage/latch.h"
 
+#include "answer.h"
+#include "compat.h"
 #include "connection.h"
-#include "validate.h"
+#include "request.h"
+#include "settings.h"
+#include "wait.h"
 
 /* The question as it is sent. */
 static char question_text[MAX_QUESTION];

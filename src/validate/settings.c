@@ -21,7 +21,8 @@
 
 #include "utils/guc.h"
 
-#include "validate.h"
+#include "compat.h"
+#include "settings.h"
 
 Settings	lockfence_settings;
 

@@ -18,7 +18,13 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
-#include "validate.h"
+#include "answer.h"
+#include "breaker.h"
+#include "coreapi.h"
+#include "lockfence.h"
+#include "request.h"
+#include "settings.h"
+#include "wait.h"
 
 PG_MODULE_MAGIC;
 

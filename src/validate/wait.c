@@ -6,7 +6,8 @@
 
 #include "portability/instr_time.h"
 
-#include "validate.h"
+#include "compat.h"
+#include "wait.h"
 
 /* Microseconds on a clock that never goes back. */
 uint64

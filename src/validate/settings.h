@@ -1,14 +1,9 @@
 /*
- * validate.h
- *		The types and prototypes that the files of lockfence_validate share.
+ * settings.h
+ *		Which service to ask; and why it was not asked, or gave no answer.
  */
-#ifndef LOCKFENCE_VALIDATE_H
-#define LOCKFENCE_VALIDATE_H
-
-#include "answer.h"
-#include "compat.h"
-#include "api.h"
-#include "lockfence.h"
+#ifndef LOCKFENCE_VALIDATE_SETTINGS_H
+#define LOCKFENCE_VALIDATE_SETTINGS_H
 
 /*
  * Why the lock service was not asked, or did not answer.  A token may pass
@@ -30,7 +25,6 @@ typedef struct Report
 	char		detail[512];
 } Report;
 
-/* settings.c */
 typedef struct Settings
 {
 	char	   *url;
@@ -53,31 +47,4 @@ extern bool lockfence_trouble(Report *report, Trouble trouble, const char *forma
 			pg_attribute_printf(3, 4);
 extern bool lockfence_url_is_secure(void);
 
-/* coreapi.c: the core's API */
-extern const LockfenceApi *lockfence_core_api(void);
-
-/* breaker.c: whether this backend may ask, while the service may be down */
-typedef enum Verdict
-{
-	VERDICT_NONE,				/* the request was cancelled */
-	VERDICT_GOOD,				/* the service answers */
-	VERDICT_BAD
-} Verdict;
-
-extern bool lockfence_breaker_enter(uint64 deadline, Report *report);
-extern void lockfence_breaker_leave(Verdict verdict);
-
-/* connection.c: the connection to the service */
-extern void lockfence_open_connection(void);
-extern void lockfence_close_connection(void);
-
-/* request.c: one question */
-extern bool lockfence_prepare(const Question *question, Report *report);
-extern bool lockfence_ask(const Question *question, uint64 deadline,
-						  Answer *answer, Report *report);
-
-/* wait.c: waiting for the service */
-extern uint64 lockfence_now_us(void);
-extern uint32 lockfence_wait_event(void);
-
-#endif							/* LOCKFENCE_VALIDATE_H */
+#endif							/* LOCKFENCE_VALIDATE_SETTINGS_H */
