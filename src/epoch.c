@@ -16,7 +16,8 @@
 static inline bool
 is_in_force(FenceToken token, int current, FenceToken minimum)
 {
-	return token >= minimum && (current < 0 || lockfence_token_epoch(token) == current);
+	return lockfence_compare(token, minimum) != STALE &&
+		(current < 0 || lockfence_token_epoch(token) == current);
 }
 
 /* The same, by now; refuses the token if not. */
@@ -30,7 +31,7 @@ lockfence_check_epoch(const FencedWrite *write, FenceToken token)
 		return true;
 	if (current >= 0 && lockfence_token_epoch(token) > current)
 		lockfence_refuse_unknown_epoch(write, token, current);
-	else if (token < minimum)
+	else if (lockfence_compare(token, minimum) == STALE)
 		lockfence_refuse_stale(write, token, minimum, "minimum of lockfence.reopen()");
 	else
 		lockfence_refuse_old_epoch(write, token, current);

@@ -58,6 +58,7 @@
 #include "state.h"
 #include "stats.h"
 #include "timeline.h"
+#include "token.h"
 #include "validator.h"
 #include "xact.h"
 
@@ -76,24 +77,13 @@ typedef struct Mark
 	const char *name;
 } Mark;
 
-/* How a token stands to a mark. */
-typedef enum Standing
-{
-	STALE,
-	REPEATED,					/* equal, where each is of one transaction only */
-	EQUAL,
-	HIGHER
-} Standing;
-
-/* The one comparison of a token with a mark, on every path. */
+/* How the token stands to a mark, where a fence may accept each token once. */
 static Standing
 compare(const FenceCheck *check, FenceToken mark)
 {
-	if (check->token < mark)
-		return STALE;
-	if (check->token > mark)
-		return HIGHER;
-	return check->single_use ? REPEATED : EQUAL;
+	Standing	standing = lockfence_compare(check->token, mark);
+
+	return standing == EQUAL && check->single_use ? REPEATED : standing;
 }
 
 /* Does the token pass the mark?  Refuses it if not. */
@@ -111,7 +101,7 @@ passes(const FenceCheck *check, Standing standing, Mark mark)
 static Mark
 standing_mark(const FenceCheck *check, FenceToken token, const char *name)
 {
-	if (check->stored > token)
+	if (lockfence_compare(check->stored, token) == HIGHER)
 		return (Mark) {check->stored, "token stored in the row"};
 	return (Mark) {token, name};
 }
@@ -144,6 +134,13 @@ hold_mark(MarkScan *scan, const FenceCheck *check)
 	return ACCEPTED;
 }
 
+/* Does the token pass the one stored in the row, which may be above the mark? */
+static bool
+passes_stored(const FenceCheck *check)
+{
+	return lockfence_compare(check->token, check->stored) != STALE;
+}
+
 /*
  * The same, where the cache tells that the mark equals the token: the lock
  * alone is then to be taken, and the cache to be seen unchanged under it.
@@ -154,9 +151,10 @@ hold_cached_mark(const ResourceKey *resource, const FenceCheck *check)
 	CacheLook	look;
 	ResourceHold hold;
 
-	if (check->single_use || check->stored > check->token ||
+	/* none is 0, and equals no token */
+	if (check->single_use || !passes_stored(check) ||
 		lockfence_held_locks() >= lockfence_max_resource_locks ||
-		lockfence_cache_find(resource, &look) != check->token)
+		lockfence_compare(check->token, lockfence_cache_find(resource, &look)) != EQUAL)
 		return false;
 	if (!lockfence_try_hold(&hold, resource, false))
 		lockfence_wait_for_hold(&hold);
@@ -282,7 +280,7 @@ decide(MarkScan *scan, const FenceCheck *check, bool asked)
 
 		if (!passes(check, compare(check, mark.token), mark))
 			return REFUSED;
-		if (check->token == scan->token)
+		if (lockfence_compare(check->token, scan->token) == EQUAL)
 			return hold_mark(scan, check);
 	}
 	if (!asked && lockfence_has_validator(check))
@@ -297,7 +295,7 @@ is_remembered(const FenceCheck *check)
 	const HeldToken *held = lockfence_held_token(check->write.resource);
 
 	return held != NULL && held->token == check->token &&
-		check->stored <= check->token && (held->advanced || !check->single_use);
+		passes_stored(check) && (held->advanced || !check->single_use);
 }
 
 /*

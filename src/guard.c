@@ -38,6 +38,7 @@
 #include "stats.h"
 #include "template.h"
 #include "timeline.h"
+#include "token.h"
 #include "visible.h"
 #include "xact.h"
 
@@ -286,7 +287,7 @@ check_write(RowGuard *guard)
 	simple = simple_question(guard, &value, &set);
 	if (simple && lockfence_gate_is_open &&
 		lockfence_run_goes_on(guard->fence, value, set, &accepted) &&
-		lockfence_old_token(guard) <= accepted)
+		lockfence_compare(accepted, lockfence_old_token(guard)) != STALE)
 	{
 		lockfence_count(guard->rel, LOCKFENCE_ACCEPTED);
 		return accepted;
@@ -330,7 +331,7 @@ move_of_update(const RowGuard *guard, FenceToken accepted)
 			lockfence_token_in(guard, guard->trigger->tg_newtuple) : 0,
 		.accepted = accepted,
 		.by_row = fence->resource == NULL,
-		.is_new = accepted > lockfence_old_token(guard) || old_row_is_own(guard),
+		.is_new = lockfence_compare(accepted, lockfence_old_token(guard)) == HIGHER || old_row_is_own(guard),
 		.set = set
 	};
 }

@@ -37,6 +37,7 @@
 #include "reslock.h"
 #include "resource.h"
 #include "settings.h"
+#include "token.h"
 #include "visible.h"
 
 /* A preempted holder gets this long, in milliseconds, to be gone, twice. */
@@ -443,11 +444,12 @@ void
 lockfence_wait_for_change(TransactionId xid, FenceToken pending,
 						  const FenceCheck *check)
 {
-	bool		stale = pending != 0 && pending < check->token;
+	Standing	standing = lockfence_compare(check->token, pending);
+	bool		stale = pending != 0 && standing == HIGHER;
 
 	if (stale)
 		settle_stale(xid, check);
-	else if (pending > check->token)
+	else if (standing == STALE)
 		give_way(xid, check);
 	wait_for_xid(xid, wait_report(check), stale);
 }

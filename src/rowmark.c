@@ -48,6 +48,7 @@
 #include "refuse.h"
 #include "rowmark.h"
 #include "rowtokens.h"
+#include "token.h"
 #include "visible.h"
 
 /* One call of a function here. */
@@ -380,7 +381,7 @@ set_mark(const RowCall *call, FenceToken before, bool lower)
 
 	self = become_owner(call->holder);
 	name = lockfence_row_name(call->holder, call->row);
-	if (lower ? before != call->token : before < call->token)
+	if (lower ? before != call->token : lockfence_compare(call->token, before) == HIGHER)
 		write_mark(call->holder, call->row, call->token);
 	lockfence_come_back(self);
 	return name;

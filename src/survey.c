@@ -45,6 +45,7 @@
 #include "rows.h"
 #include "state.h"
 #include "template.h"
+#include "token.h"
 #include "trigarg.h"
 #include "visible.h"
 
@@ -128,7 +129,7 @@ report_row(Survey *survey, const char *name, FenceToken token)
 	resetStringInfo(&survey->last_name);
 	appendStringInfoString(&survey->last_name, name);
 	survey->last_token = token;
-	if (token > (mark != 0 ? mark : lockfence_state_floor()))
+	if (lockfence_compare(token, mark != 0 ? mark : lockfence_state_floor()) == HIGHER)
 		tuplestore_putvalues(survey->found->setResult, survey->found->setDesc, values, nulls);
 }
 
