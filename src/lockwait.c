@@ -104,20 +104,6 @@ lockfence_hold_mark(MarkScan *scan)
 	return hold_if_unchanged(&hold, scan, false);
 }
 
-/* The same by a lock on the mark's row; the resource is held briefly until that is there. */
-bool
-lockfence_hold_by_tuple(MarkScan *scan)
-{
-	ResourceHold hold;
-	bool		locked;
-
-	if (!hold_if_unchanged(&hold, scan, true))
-		return false;
-	locked = lockfence_mark_lock_tuple(scan);
-	lockfence_release_hold(&hold);
-	return locked;
-}
-
 /* The first column of a query's first row, or NULL. */
 static char *
 query_text(const char *query, int nargs, Oid *types, Datum *values)
@@ -203,6 +189,12 @@ sleep_before_retry(int attempt)
 /*
  * While the preempted transactions end, try for the resource's lock or, where
  * there is no resource, for the end of a transaction.
+ *
+ * These are attempts and not a wait, so lock_timeout, the deadlock check and
+ * pg_blocking_pids() see none of it.  That is meant, and is over with the grace: in
+ * the lock's queue this transaction would deadlock at once with a victim that waits
+ * for it, and would be the one to be told so, though the victim is ending already.
+ * What waits for long is the wait in the queue that follows (wait_for()).
  */
 static bool
 try_within_grace(const ResourceKey *resource, TransactionId xid)
@@ -363,10 +355,10 @@ lockfence_wait_for_end(TransactionId xid, const ResourceKey *resource)
 }
 
 /*
- * Wait for the transactions that hold the mark by a lock on its tuple.  The
- * caller has the exclusive lock, so that no more of them can come, and is about to
- * change the tuple, which would wait for them with its page pinned.  Returns
- * whether the scan still shows the mark.
+ * Wait for the transactions that hold the mark by a lock on its tuple, which the
+ * caller is about to change or to lock: that would wait for them with its page
+ * pinned.  Under the exclusive lock no more of them can come.  Returns whether the
+ * scan still shows the mark.
  */
 bool
 lockfence_wait_for_lockers(MarkScan *scan)
@@ -380,6 +372,25 @@ lockfence_wait_for_lockers(MarkScan *scan)
 	foreach(cell, lockers)
 		lockfence_wait_for_end((TransactionId) lfirst_oid(cell), scan->resource);
 	return lockfence_mark_unchanged(scan);
+}
+
+/*
+ * Hold the resource of a mark that was read by a lock on the mark's row; it is held
+ * briefly until that is there.  False if the mark has changed, or is to be read again.
+ */
+bool
+lockfence_hold_by_tuple(MarkScan *scan)
+{
+	ResourceHold hold;
+	TM_Result	result;
+
+	if (!hold_if_unchanged(&hold, scan, true))
+		return false;
+	result = lockfence_mark_lock_tuple(scan);
+	lockfence_release_hold(&hold);
+	if (result == TM_WouldBlock)
+		(void) lockfence_wait_for_lockers(scan);
+	return result == TM_Ok;
 }
 
 /* Preempt a stale holder, or end it where it would make a deadlock. */

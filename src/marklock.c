@@ -8,6 +8,7 @@
 #include "access/heapam.h"
 #include "access/htup_details.h"
 #include "access/multixact.h"
+#include "access/tableam.h"
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "miscadmin.h"
@@ -20,8 +21,12 @@
 #include "mark.h"
 #include "marklock.h"
 
-/* Lock the version that was read FOR SHARE; false if it is no longer the mark. */
-bool
+/*
+ * Lock the version that was read FOR SHARE.  TM_WouldBlock: another transaction has
+ * locked it so that no other may, which no transaction does but that of a superuser
+ * who locks marks by hand.  To wait for that one here would be to keep the page pinned.
+ */
+TM_Result
 lockfence_mark_lock_tuple(MarkScan *scan)
 {
 	HeapTupleData tuple = {.t_self = scan->version.t_self};
@@ -31,16 +36,16 @@ lockfence_mark_lock_tuple(MarkScan *scan)
 
 	/* an uncommitted version of our own is lock enough */
 	if (scan->own)
-		return true;
+		return TM_Ok;
 
 	PreventCommandDuringRecovery("a lock on a fence's mark");
 
 	/* tells lockfence.prepared_holds that the transaction locked a mark */
 	LockRelationOid(RelationGetRelid(scan->rel), RowShareLock);
 	result = heap_lock_tuple(scan->rel, &tuple, GetCurrentCommandId(true), LockTupleShare,
-							 LockWaitBlock, false, &buffer, &failure);
+							 LockWaitSkip, false, &buffer, &failure);
 	ReleaseBuffer(buffer);
-	return result == TM_Ok;
+	return result;
 }
 
 /* Add a transaction to the list, if it is another one and still runs. */
@@ -54,19 +59,27 @@ add_locker(List *lockers, TransactionId xid)
 
 /*
  * The other transactions that hold a lock on the version that was read, as a
- * list of their ids.  Under the exclusive lock no new ones can come.
+ * list of their ids.  Under the exclusive lock no new holders can come.
  */
 List *
 lockfence_mark_lockers(MarkScan *scan)
 {
 	HeapTupleHeader header = scan->version.t_data;
-	uint16		infomask = header->t_infomask;
-	TransactionId xmax = HeapTupleHeaderGetRawXmax(header);
+	uint16		infomask;
+	TransactionId xmax;
 	MultiXactMember *members;
 	List	   *lockers = NIL;
 	int			nmembers;
 
 	/* an updater among them has aborted, or the version were not the mark */
+	if (header->t_infomask & HEAP_XMAX_INVALID)
+		return NIL;
+	/* a superuser may lock the mark at any time, and the two mean something only together */
+	LockBuffer(scan->buffer, BUFFER_LOCK_SHARE);
+	infomask = header->t_infomask;
+	xmax = HeapTupleHeaderGetRawXmax(header);
+	LockBuffer(scan->buffer, BUFFER_LOCK_UNLOCK);
+
 	if (infomask & HEAP_XMAX_INVALID)
 		return NIL;
 	if (!(infomask & HEAP_XMAX_IS_MULTI))

@@ -57,6 +57,14 @@ foreach my $locks (64, 0)
 	like(finish_blocked($equal), qr/ERROR:  LF001:/, 'and makes the other stale');
 }
 
+# a superuser has locked the mark by hand, as no holder does
+ask($advance, "SELECT lockfence.present('locked', $_)") foreach 10, 11;
+ask($holder, "BEGIN; SELECT token FROM lockfence.mark WHERE resource = 'locked' FOR UPDATE");
+start_blocked($equal, "SET lockfence.max_resource_locks = 0; SELECT lockfence.present('locked', 11)");
+vacuum_ok('while a token waits to lock a mark that is locked by hand');
+ask($holder, 'COMMIT');
+is(finish_blocked($equal), '11', 'and holds it when that is over');
+
 # a change by hand, of a mark whose row is locked
 ask($advance, "SELECT lockfence.present('reset', $_)") foreach 10, 11;
 ask($holder, "SET lockfence.max_resource_locks = 0; BEGIN; SELECT lockfence.present('reset', 11)");
