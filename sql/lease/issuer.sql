@@ -136,6 +136,28 @@ $$;
 COMMENT ON FUNCTION lockfence._check_preset(regclass, text) IS
 'raises an error if there is no such preset, or the table does not match it';
 
+CREATE FUNCTION lockfence._check_preset_owner(preset text, resource text)
+RETURNS void
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	known record;
+BEGIN
+	SELECT p.* INTO known FROM lockfence._issuer_presets() p WHERE p.name = preset;
+	IF NOT lockfence._placeholders(resource) @> lockfence._placeholders(known.resource) THEN
+		RAISE EXCEPTION 'preset "%" needs an owner for this resource', preset
+			USING ERRCODE = 'invalid_parameter_value',
+				DETAIL = format('Several rows can share the resource %s, and the preset''s owner, %s, tells their grants apart only if they do not.',
+					lockfence._visible(quote_literal(resource)), known.owner),
+				HINT = format('Give an owner that names the row too, or a resource that contains %s.',
+					array_to_string(ARRAY(SELECT '{' || c || '}' FROM unnest(lockfence._placeholders(known.resource)) c), ' and '));
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION lockfence._check_preset_owner(text, text) IS
+'raises an error if the owner that a preset gives could stand for the grants of two rows with this resource';
+
 CREATE FUNCTION lockfence._check_issuer_table(target regclass)
 RETURNS void
 LANGUAGE plpgsql STABLE
@@ -351,6 +373,9 @@ BEGIN
 	END IF;
 	IF preset IS NOT NULL THEN
 		PERFORM lockfence._check_preset(target, preset);
+	END IF;
+	IF owner IS NULL THEN
+		PERFORM lockfence._check_preset_owner(preset, resource);
 	END IF;
 	SELECT p.* INTO known FROM lockfence._issuer_presets() p WHERE p.name = preset;
 	resource := coalesce(resource, known.resource);

@@ -124,6 +124,9 @@ CREATE TABLE job (
 	started_on timestamptz, singleton_key text, expire_in interval NOT NULL DEFAULT interval '15 minutes',
 	created_on timestamptz NOT NULL DEFAULT now(), completed_on timestamptz, policy text) PARTITION BY LIST (name);
 ALTER TABLE job ADD PRIMARY KEY (name, id);
+-- two jobs of one key are both in their first attempt
+SELECT lockfence.issue_from('job', resource => 'settle:{singleton_key}', preset => 'pg-boss');
+SELECT lockfence.issue_from('job', resource => 'settle:{name}', preset => 'pg-boss');
 SELECT lockfence.issue_from('job', preset => 'pg-boss');
 -- a queue is made later
 CREATE TABLE j1 (LIKE job INCLUDING DEFAULTS);
