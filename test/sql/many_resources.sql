@@ -55,6 +55,12 @@ UPDATE item SET note = 'remembered' WHERE id = 1;
 SELECT lockfence.present('many:1', 9);
 \echo :LAST_ERROR_SQLSTATE
 ROLLBACK;
+-- ... and a savepoint, in which the fast path is not used, keeps no lock beside it
+BEGIN;
+SAVEPOINT s;
+UPDATE item SET note = 'tuple', token = 10 WHERE id = 1;
+SELECT * FROM resource_locks;
+ROLLBACK;
 UPDATE item SET note = 'stale', token = 9 WHERE id = 1;
 \echo :LAST_ERROR_SQLSTATE
 UPDATE item SET note = 'missing' WHERE id = 1;

@@ -59,6 +59,17 @@ $stopped->finish;
 like(finish_blocked($holder), qr/ERROR:  LF001:/, 'which is stale then, no victim of a deadlock');
 ask($holder, 'ROLLBACK');
 
+# ---- a holder that has read the mark itself, not the cache, and has not filled its slot
+
+ask($other, q{SELECT lockfence.present('read', 10)});
+$stopped = Stopped->new($node, $holder, 'lockfence_fill_slot');
+start($holder, q{BEGIN; SELECT lockfence.present('read', 10)});
+$stopped->await('lockfence_fill_slot');
+is(ask($other, q{SELECT lockfence.present('read', 11)}), '10', 'an advance does not wait for a holder that has only read the mark');
+$stopped->finish;
+like(finish_blocked($holder), qr/ERROR:  LF001:/, 'which sees that the mark has changed since');
+ask($holder, 'ROLLBACK');
+
 # ---- an advance below which a subtransaction aborts
 
 sub abort_subtransaction
