@@ -102,13 +102,13 @@ is_deeply([ ended_in_log($holder->{pid}) ], [ 'cancel', 'cancel', 'terminat' ], 
 
 sub first_end_of_untracked
 {
-	my ($resource, $prepare) = @_;
+	my ($resource, $prepare, $locks) = @_;
 	my $untracked = session($node, 'postgres');
 
-	ask($untracked, 'SET track_activities = off');
+	ask($untracked, 'SET track_activities = off; SET lockfence.max_resource_locks = ' . ($locks // 64));
 	hold($untracked, $resource, 10);
 	$prepare->($untracked);
-	accepted_ok($node, 'postgres', "SET lockfence.preempt = on; SELECT lockfence.present('$resource', 11)",
+	accepted_ok($node, 'postgres', "SET statement_timeout = '${PostgreSQL::Test::Utils::timeout_default}s'; SET lockfence.preempt = on; SELECT lockfence.present('$resource', 11)",
 		"an advance gets past a holder with track_activities = off, $resource");
 	return (ended_in_log($untracked->{pid}))[0];
 }
@@ -117,6 +117,7 @@ ask($watch, 'SELECT pg_advisory_lock(1)');
 is(first_end_of_untracked('running', sub { start_blocked($_[0], 'SELECT pg_advisory_xact_lock(1)') }),
 	'cancel', 'which is canceled first');
 is(first_end_of_untracked('idle', sub { }), 'cancel', 'so is an idle one');
+is(first_end_of_untracked('by tuple', sub { }, 0), 'cancel', 'and one that holds the mark by a lock on its tuple');
 ask($watch, 'SELECT pg_advisory_unlock(1)');
 
 # ---- one that does not end is waited for

@@ -10,7 +10,8 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = fenced_node('fast', "shared_preload_libraries = 'lockfence'\nmax_prepared_transactions = 0\nrestart_after_crash = on\n", allows_streaming => 1);
+# the first session has the first slots: no launcher has taken them
+my $node = fenced_node('fast', "max_logical_replication_workers = 0\nshared_preload_libraries = 'lockfence'\nmax_prepared_transactions = 0\nrestart_after_crash = on\n", allows_streaming => 1);
 
 $node->safe_psql('postgres', q{
 	CREATE TABLE batch (id int PRIMARY KEY, note text);
