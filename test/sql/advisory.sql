@@ -23,6 +23,10 @@ UPDATE job SET note = 'missing';
 DELETE FROM job;
 INSERT INTO ledger VALUES (1);
 TRUNCATE item;
+-- Each row is reported, also where the next one is of the same resource.
+CREATE TABLE line (batch integer);
+SELECT lockfence.attach('line', 'advisory:line-{batch}', enforcement => 'advisory');
+INSERT INTO line VALUES (1), (1);
 SET client_min_messages = warning;
 
 -- Every write went on ...

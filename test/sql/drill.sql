@@ -28,6 +28,9 @@ SELECT path, statement
 FROM lockfence.drill('batch', '{"region": "eu", "no": 1}', '{"state": "it''s late", "amounts": [1, 2.5]}')
 WHERE path LIKE 'INSERT with%' OR path = 'upsert';
 
+-- A null in the key or the changes is one.
+SELECT lockfence._condition('batch', '{"region": null, "no": 1}'), lockfence._assignments('batch', '{"no": 2, "state": null}');
+
 -- What is no fence lets it pass.
 SELECT path, verdict, code, message FROM lockfence.drill('plain', '{"id": 1}', '{"state": "late"}') WHERE path <> 'MERGE';
 

@@ -189,6 +189,12 @@ DROP TRIGGER repack_trigger ON lockfence.mark;
 SELECT lockfence.present('tables:a', 14);
 ALTER EVENT TRIGGER lockfence_after_ddl ENABLE ALWAYS;
 
+-- Where a superuser has renamed the schema, DDL on other tables is still possible.
+BEGIN;
+ALTER SCHEMA lockfence RENAME TO another;
+CREATE TABLE unrelated (id int);
+ROLLBACK;
+
 -- The function is of use to an event trigger alone.
 CREATE FUNCTION called() RETURNS void LANGUAGE c AS '$libdir/lockfence', 'lockfence_guard_ddl';
 SELECT called();

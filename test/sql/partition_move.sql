@@ -204,4 +204,22 @@ ROLLBACK;
 WITH moved AS (UPDATE crate SET place = 'b' WHERE id = 1 RETURNING id)
 INSERT INTO crate SELECT 3, 'b', 10 FROM (SELECT count(*) FROM moved) one;
 
+-- An UPDATE that a later trigger cancels, and a DELETE of its row: an INSERT into another table is no half of a move,
+-- though a row has moved from the same partition.
+CREATE TABLE bin (id integer, place text) PARTITION BY LIST (place);
+CREATE TABLE bin_a PARTITION OF bin FOR VALUES IN ('a');
+CREATE TABLE bin_b PARTITION OF bin FOR VALUES IN ('b');
+CREATE TABLE loose (id integer, place text);
+SELECT lockfence.attach('bin'), lockfence.attach('loose', 'move:loose-{id}', 'fence');
+INSERT INTO bin VALUES (1, 'a', 10), (2, 'a', 10);
+CREATE FUNCTION cancel() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RETURN NULL; END$$;
+CREATE TRIGGER "~~late" BEFORE UPDATE ON bin_a FOR EACH ROW WHEN (new.id = 2) EXECUTE FUNCTION cancel();
+BEGIN;
+UPDATE bin SET place = 'b', fence = 10 WHERE id = 1;
+UPDATE bin SET place = 'b', fence = 10 WHERE id = 2;
+WITH gone AS (DELETE FROM bin WHERE id = 2 RETURNING id)
+INSERT INTO loose SELECT id, 'a' FROM gone;
+\echo :LAST_ERROR_SQLSTATE
+ROLLBACK;
+
 DROP SCHEMA test_move CASCADE;

@@ -109,9 +109,13 @@ RESET ROLE;
 -- A constant says nothing of a row.
 CREATE TABLE ledger (id integer);
 SELECT lockfence.attach('ledger', 'readable:ledger');
-GRANT INSERT ON ledger TO regress_lf_blind;
+CREATE TABLE braces (id integer);
+SELECT lockfence.attach('braces', 'readable:{{braces}}', 'token');
+ALTER TABLE braces ENABLE ROW LEVEL SECURITY;
+GRANT INSERT ON ledger, braces TO regress_lf_blind;
 SET ROLE regress_lf_blind;
 INSERT INTO ledger VALUES (1);
+INSERT INTO braces VALUES (1);
 RESET ROLE;
 DROP SCHEMA test_readable CASCADE;
 DROP OWNED BY regress_lf_blind;

@@ -122,6 +122,12 @@ ALTER TYPE region RENAME VALUE 'nothing' TO 'b';
 SET client_min_messages = warning;
 \echo :LAST_ERROR_SQLSTATE
 ALTER TABLE item ALTER COLUMN f SET STATISTICS 10;
+-- A column that only a child has is not the parent's to change.
+CREATE TABLE elder (id integer);
+CREATE TABLE heir (region text) INHERITS (elder);
+SELECT lockfence.attach('heir', 'retype-heir:{region}');
+ALTER TABLE elder ALTER COLUMN region TYPE bytea USING NULL;
+\echo :LAST_ERROR_SQLSTATE
 CREATE VIEW v AS SELECT 1 AS a;
 ALTER TABLE v ALTER COLUMN a SET DEFAULT 2;
 SELECT lockfence.watch_types();

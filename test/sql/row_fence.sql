@@ -117,6 +117,16 @@ UPDATE named SET id = 2;
 UPDATE named SET id = 2, "Grant No" = 6;
 SELECT * FROM named;
 
+-- A row whose token is null: after the nulls' bitmap, which ends with the byte of the last column, come other values.
+CREATE TABLE seven (a integer, b integer, c integer, d integer, e integer, f integer, fence lockfence.fence_token);
+CREATE TABLE eight (a integer, b integer, c integer, d integer, e integer, f integer, g integer, fence lockfence.fence_token);
+INSERT INTO seven VALUES (-1, 1, 1, 1, 1, 1, NULL);
+INSERT INTO eight VALUES (-1, 1, 1, 1, 1, 1, 1, NULL);
+SELECT lockfence.attach('seven'), lockfence.attach('eight');
+UPDATE seven SET b = 2, fence = 5;
+UPDATE eight SET b = 2, fence = 5;
+SELECT seven.fence, eight.fence FROM seven, eight;
+
 -- No mark table is involved.
 BEGIN;
 UPDATE job SET fence = 1000 WHERE id = 2;
