@@ -25,9 +25,19 @@ REVOKE ALL ON lockfence.lease FROM PUBLIC;
 -- would detect that.
 GRANT SELECT ON lockfence.lease TO pg_monitor;
 
+CREATE FUNCTION lockfence._is_alive(lease lockfence.lease)
+RETURNS boolean
+LANGUAGE sql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT lease.token IS NOT NULL
+		AND (lease.expires_at IS NULL OR lease.owner IS NOT NULL AND lease.expires_at > clock_timestamp())
+$$;
+COMMENT ON FUNCTION lockfence._is_alive(lockfence.lease) IS
+'whether there is a lease that is neither released nor expired';
+
 CREATE VIEW lockfence.leases AS
-SELECT l.resource, l.owner, l.token, l.granted_at, l.expires_at,
-	l.expires_at IS NULL OR l.owner IS NOT NULL AND l.expires_at OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp() AS alive
+SELECT l.resource, l.owner, l.token, l.granted_at, l.expires_at, lockfence._is_alive(l) AS alive
 FROM lockfence.lease l;
 COMMENT ON VIEW lockfence.leases IS
 'the last grant of each resource that is granted here, and whether it is alive: neither released nor expired by the clock of the database. Of a lock table the last grant is: it does not tell here when it ends';
@@ -146,17 +156,6 @@ END
 $$;
 COMMENT ON FUNCTION lockfence._require_wait(interval) IS
 'raises an error unless the value can be a time to wait for a grant';
-
-CREATE FUNCTION lockfence._is_alive(lease lockfence.lease)
-RETURNS boolean
-LANGUAGE sql VOLATILE
-SET search_path = pg_catalog, pg_temp
-AS $$
-	SELECT lease.token IS NOT NULL
-		AND (lease.expires_at IS NULL OR lease.owner IS NOT NULL AND lease.expires_at > clock_timestamp())
-$$;
-COMMENT ON FUNCTION lockfence._is_alive(lockfence.lease) IS
-'whether there is a lease that is neither released nor expired';
 
 CREATE FUNCTION lockfence._notify_lease(resource text)
 RETURNS void
