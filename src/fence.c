@@ -106,6 +106,13 @@ standing_mark(const FenceCheck *check, FenceToken token, const char *name)
 	return (Mark) {token, name};
 }
 
+/* Does the token pass the one stored in the row, which may be above the mark? */
+static bool
+passes_stored(const FenceCheck *check)
+{
+	return lockfence_compare(check->token, check->stored) != STALE;
+}
+
 /* Remember that the transaction holds the resource. */
 static void
 remember(const FenceCheck *check, bool advanced, bool locked)
@@ -132,13 +139,6 @@ hold_mark(MarkScan *scan, const FenceCheck *check)
 		lockfence_cache_put(scan->resource, check->token, scan->witness);
 	remember(check, false, !by_tuple);
 	return ACCEPTED;
-}
-
-/* Does the token pass the one stored in the row, which may be above the mark? */
-static bool
-passes_stored(const FenceCheck *check)
-{
-	return lockfence_compare(check->token, check->stored) != STALE;
 }
 
 /*

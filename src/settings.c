@@ -14,7 +14,9 @@ bool		lockfence_bypass = false;
 bool		lockfence_preempt = false;
 int			lockfence_max_resource_locks = 64;
 int			lockfence_unknown_resource = LOCKFENCE_UNKNOWN_NOTICE;
-bool		lockfence_notify_leases = false;
+
+/* read by the SQL of lockfence_lease */
+static bool notify_leases = false;
 
 static const struct config_enum_entry unknown_resource_options[] = {
 	{"ignore", LOCKFENCE_UNKNOWN_IGNORE, false},
@@ -50,6 +52,6 @@ lockfence_settings_init(void)
 	DefineCustomBoolVariable("lockfence.notify_leases",
 							 "Notifies on channel \"lockfence_lease\" of leases that end by a takeover or a release.",
 							 "The payload is the name of the resource.",
-							 &lockfence_notify_leases, false, PGC_USERSET, 0,
+							 &notify_leases, false, PGC_USERSET, 0,
 							 NULL, NULL, NULL);
 }

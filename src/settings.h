@@ -16,7 +16,6 @@ extern bool lockfence_bypass;
 extern bool lockfence_preempt;
 extern int	lockfence_max_resource_locks;
 extern int	lockfence_unknown_resource;
-extern bool lockfence_notify_leases;
 
 extern void lockfence_settings_init(void);
 
