@@ -16,11 +16,9 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
 #include "access/table.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
-#include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/array.h"
@@ -31,6 +29,7 @@
 
 #include "args.h"
 #include "asowner.h"
+#include "rows.h"
 #include "visible.h"
 
 PG_FUNCTION_INFO_V1(lockfence_as_owner);
@@ -114,14 +113,11 @@ lockfence_as_owner(PG_FUNCTION_ARGS)
 	Oid			owner = require_owner(PG_GETARG_OID(0));
 	char	   *statement = text_to_cstring(PG_GETARG_TEXT_PP(1));
 	FormerSelf	self = lockfence_become(owner, text_to_cstring(PG_GETARG_TEXT_PP(2)));
-	TupleDesc	tupdesc;
 	ArrayType  *row;
 	Datum		values[2];
 	bool		nulls[2] = {false};
 	int			result;
 
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
 	SPI_connect();
 	result = SPI_execute(statement, false, 0);
 	if (result < 0)
@@ -132,7 +128,7 @@ lockfence_as_owner(PG_FUNCTION_ARGS)
 	values[1] = row ? SPI_datumTransfer(PointerGetDatum(row), false, -1) : (Datum) 0;
 	SPI_finish();
 	lockfence_come_back(self);
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
+	PG_RETURN_DATUM(lockfence_return_row(fcinfo, values, nulls));
 }
 
 /* One of the guarded functions, which the caller must be allowed to call. */

@@ -412,6 +412,23 @@ lockfence_open_indexes(Relation rel)
 	return indexes;
 }
 
+/* A row of these columns for one of the tables; an additional column stays null. */
+HeapTuple
+lockfence_form_row(Relation rel, const NullableDatum *columns, int ncolumns)
+{
+	int			natts = RelationGetNumberOfAttributes(rel);
+	Datum	   *values = palloc0(natts * sizeof(Datum));
+	bool	   *isnull = palloc(natts * sizeof(bool));
+
+	for (int i = 0; i < natts; i++)
+	{
+		isnull[i] = i >= ncolumns || columns[i].isnull;
+		if (!isnull[i])
+			values[i] = columns[i].value;
+	}
+	return heap_form_tuple(RelationGetDescr(rel), values, isnull);
+}
+
 /* _foreign_things(): the things on the tables of marks that are not the extension's */
 Datum
 lockfence_foreign_things(PG_FUNCTION_ARGS)

@@ -33,5 +33,6 @@ extern bool lockfence_is_intact(Relation rel);
 extern void lockfence_require_intact(Relation rel);
 extern void lockfence_require_readable(Relation rel);
 extern struct ResultRelInfo *lockfence_open_indexes(Relation rel);
+extern HeapTuple lockfence_form_row(Relation rel, const NullableDatum *columns, int ncolumns);
 
 #endif							/* LOCKFENCE_INTACT_H */

@@ -14,6 +14,8 @@
 #include "access/genam.h"
 #include "access/relscan.h"
 #include "access/tableam.h"
+#include "access/xact.h"
+#include "executor/tuptable.h"
 #include "utils/snapmgr.h"
 
 #include "latest.h"
@@ -45,4 +47,22 @@ lockfence_latest_end(LatestScan *scan)
 {
 	systable_endscan(scan->versions);
 	UnregisterSnapshot(scan->snapshot);
+}
+
+/* Lock the version that was read; returns false if it is no longer the last one, or the policy is not to wait. */
+bool
+lockfence_latest_lock(Relation rel, const ItemPointerData *version,
+					  LockTupleMode mode, LockWaitPolicy policy)
+{
+	TupleTableSlot *slot = table_slot_create(rel, NULL);
+	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	ItemPointerData tid = *version;
+	TM_FailureData failure;
+	TM_Result	result;
+
+	result = table_tuple_lock(rel, &tid, snapshot, slot, GetCurrentCommandId(true),
+							  mode, policy, 0, &failure);
+	UnregisterSnapshot(snapshot);
+	ExecDropSingleTupleTableSlot(slot);
+	return result == TM_Ok;
 }

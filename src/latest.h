@@ -7,6 +7,8 @@
 
 #include "access/htup.h"
 #include "access/skey.h"
+#include "nodes/lockoptions.h"
+#include "storage/itemptr.h"
 #include "utils/rel.h"
 
 typedef struct LatestScan
@@ -19,5 +21,7 @@ extern void lockfence_latest_begin(LatestScan *scan, Relation rel, Oid index,
 								   int nkeys, ScanKey keys);
 extern HeapTuple lockfence_latest_next(LatestScan *scan);
 extern void lockfence_latest_end(LatestScan *scan);
+extern bool lockfence_latest_lock(Relation rel, const ItemPointerData *version,
+								  LockTupleMode mode, LockWaitPolicy policy);
 
 #endif							/* LOCKFENCE_LATEST_H */

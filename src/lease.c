@@ -18,15 +18,12 @@
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
-#include "access/tableam.h"
 #include "access/xact.h"
 #include "catalog/indexing.h"
-#include "executor/tuptable.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
-#include "utils/snapmgr.h"
 
 #include "args.h"
 #include "check.h"
@@ -67,23 +64,6 @@ find_lease(Relation rel, const char *resource)
 	return tuple;
 }
 
-/* Lock the version that was found; returns false if it is no longer the last one. */
-static bool
-lock_version(Relation rel, HeapTuple tuple, LockWaitPolicy policy)
-{
-	TupleTableSlot *slot = table_slot_create(rel, NULL);
-	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
-	ItemPointerData tid = tuple->t_self;
-	TM_FailureData failure;
-	TM_Result	result;
-
-	result = table_tuple_lock(rel, &tid, snapshot, slot, GetCurrentCommandId(true),
-							  LockTupleNoKeyExclusive, policy, 0, &failure);
-	UnregisterSnapshot(snapshot);
-	ExecDropSingleTupleTableSlot(slot);
-	return result == TM_Ok;
-}
-
 /* The same as find_lease(), and lock the row, so that no other transaction changes it. */
 static HeapTuple
 lock_lease(Relation rel, const char *resource, LockWaitPolicy policy)
@@ -97,7 +77,8 @@ lock_lease(Relation rel, const char *resource, LockWaitPolicy policy)
 	{
 		CHECK_FOR_INTERRUPTS();
 		tuple = find_lease(rel, resource);
-	} while (tuple != NULL && !lock_version(rel, tuple, policy));
+	} while (tuple != NULL &&
+			 !lockfence_latest_lock(rel, &tuple->t_self, LockTupleNoKeyExclusive, policy));
 	return tuple;
 }
 
@@ -194,30 +175,13 @@ lockfence_issue_grant_sql(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64(lockfence_issue_grant(lockfence_require_resource(fcinfo, 0), terms));
 }
 
-/* A row of these columns; columns that the extension did not make stay null. */
-static HeapTuple
-form_lease(Relation rel, const NullableDatum *columns)
-{
-	int			natts = RelationGetNumberOfAttributes(rel);
-	Datum	   *values = palloc0(natts * sizeof(Datum));
-	bool	   *isnull = palloc(natts * sizeof(bool));
-
-	for (int i = 0; i < natts; i++)
-	{
-		isnull[i] = i >= LEASE_NATTS || columns[i].isnull;
-		if (!isnull[i])
-			values[i] = columns[i].value;
-	}
-	return heap_form_tuple(RelationGetDescr(rel), values, isnull);
-}
-
 /* Write the row of the resource, in place of the one that exists. */
 void
 lockfence_write_lease(const char *resource, const NullableDatum *columns)
 {
 	Relation	rel = lockfence_open_relation("lease", RowExclusiveLock);
 	HeapTuple	before = lock_lease(rel, resource, LockWaitBlock);
-	HeapTuple	tuple = form_lease(rel, columns);
+	HeapTuple	tuple = lockfence_form_row(rel, columns, LEASE_NATTS);
 	CatalogIndexState indexes;
 
 	lockfence_require_intact(rel);

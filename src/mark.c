@@ -360,20 +360,17 @@ lockfence_mark_unchanged(MarkScan *scan)
 		!TransactionIdIsValid(scan->dirty->xmax);
 }
 
-/* The mark's new version; columns that were added to the table stay null. */
+/* The mark's new version. */
 static HeapTuple
 form_mark(MarkScan *scan, FenceToken token)
 {
-	int			natts = RelationGetNumberOfAttributes(scan->rel);
-	Datum	   *values = palloc0(natts * sizeof(Datum));
-	bool	   *isnull = palloc(natts * sizeof(bool));
+	NullableDatum columns[MARK_NATTS] = {
+		[MARK_ATTNO_TOKEN - 1].value = Int64GetDatum(token),
+		[MARK_ATTNO_ADVANCED_AT - 1].value = TimestampTzGetDatum(GetCurrentTransactionStartTimestamp()),
+		[MARK_ATTNO_RESOURCE - 1].value = CStringGetTextDatum(scan->resource->name)
+	};
 
-	for (int i = 0; i < natts; i++)
-		isnull[i] = i >= MARK_NATTS;
-	values[MARK_ATTNO_TOKEN - 1] = Int64GetDatum(token);
-	values[MARK_ATTNO_ADVANCED_AT - 1] = TimestampTzGetDatum(GetCurrentTransactionStartTimestamp());
-	values[MARK_ATTNO_RESOURCE - 1] = CStringGetTextDatum(scan->resource->name);
-	return heap_form_tuple(RelationGetDescr(scan->rel), values, isnull);
+	return lockfence_form_row(scan->rel, columns, MARK_NATTS);
 }
 
 /*

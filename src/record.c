@@ -234,8 +234,10 @@ lockfence_try_record(const Fence *fence, const FencedWrite *write)
 static bool
 put_record(Relation rel, Datum arguments)
 {
-	Datum		values[FENCED_NATTS] = {ObjectIdGetDatum(RelationGetRelid(rel)), arguments};
-	bool		isnull[FENCED_NATTS] = {false};
+	NullableDatum columns[FENCED_NATTS] = {
+		{.value = ObjectIdGetDatum(RelationGetRelid(rel))},
+		{.value = arguments}
+	};
 	Relation	record;
 	bool		missing;
 
@@ -249,7 +251,7 @@ put_record(Relation rel, Datum arguments)
 	missing = read_record(record, RelationGetRelid(rel)) == NULL;
 	if (missing)
 	{
-		CatalogTupleInsert(record, heap_form_tuple(RelationGetDescr(record), values, isnull));
+		CatalogTupleInsert(record, lockfence_form_row(record, columns, FENCED_NATTS));
 		CacheInvalidateRelcache(rel);
 		CommandCounterIncrement();
 	}

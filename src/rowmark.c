@@ -25,7 +25,6 @@
 #include "commands/trigger.h"
 #include "executor/spi.h"
 #include "executor/tuptable.h"
-#include "funcapi.h"
 #include "miscadmin.h"
 #include "nodes/pg_list.h"
 #include "utils/acl.h"
@@ -47,6 +46,7 @@
 #include "lockfence.h"
 #include "refuse.h"
 #include "rowmark.h"
+#include "rows.h"
 #include "rowtokens.h"
 #include "token.h"
 #include "visible.h"
@@ -225,9 +225,9 @@ query_key(Relation rel, const GivenColumn *keys, int nkeys, bool lock,
  * that holds it; NULL: none.  If asked, locked until the end of the transaction.
  * Must be called as the table's owner.
  */
-TupleTableSlot *
-lockfence_find_row(Relation rel, const GivenColumn *keys, int nkeys, bool lock,
-				   Relation *holder)
+static TupleTableSlot *
+find_row_by_key(Relation rel, const GivenColumn *keys, int nkeys, bool lock,
+				Relation *holder)
 {
 	ItemPointerData tid;
 	Oid			relid;
@@ -355,8 +355,8 @@ find_row(RowCall *call, bool lock)
 
 	self = become_owner(call->target);
 	lockfence_convert_columns(call->target, call->keys, call->nkeys);
-	call->row = lockfence_find_row(call->target, call->keys, call->nkeys, lock,
-								   &call->holder);
+	call->row = find_row_by_key(call->target, call->keys, call->nkeys, lock,
+								&call->holder);
 	lockfence_come_back(self);
 	return call->row != NULL;
 }
@@ -396,13 +396,10 @@ Datum
 lockfence_set_row_mark(PG_FUNCTION_ARGS)
 {
 	RowCall		call;
-	TupleDesc	tupdesc;
 	FenceToken	before;
 	Datum		values[2];
 	bool		isnull[2] = {false};
 
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
 	PreventCommandIfReadOnly("a change of a fence's mark");
 	call = begin_call(fcinfo, RowExclusiveLock);
 	if (!find_row(&call, true))
@@ -416,8 +413,7 @@ lockfence_set_row_mark(PG_FUNCTION_ARGS)
 	values[1] = Int64GetDatum(before);
 	isnull[1] = before == 0;
 	end_call(&call);
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
-													  values, isnull)));
+	PG_RETURN_DATUM(lockfence_return_row(fcinfo, values, isnull));
 }
 
 /* The caller must have the privileges of a SELECT that would tell the same. */

@@ -5,12 +5,9 @@
 #ifndef LOCKFENCE_ROWMARK_H
 #define LOCKFENCE_ROWMARK_H
 
-#include "jsonvalue.h"
 #include "rowtokens.h"
 
 extern bool lockfence_sets_row_mark;
 extern bool lockfence_admits_row_mark(const RowGuard *guard);
-extern TupleTableSlot *lockfence_find_row(Relation rel, const GivenColumn *keys, int nkeys,
-										  bool lock, Relation *holder);
 
 #endif							/* LOCKFENCE_ROWMARK_H */

@@ -1,14 +1,26 @@
 /*
  * rows.c
- *		Returning a set of rows from a C function.
+ *		Returning a row, or a set of rows, from a C function.
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/tuplestore.h"
 
 #include "rows.h"
+
+/* The one row that a function returns, of the type that it is declared with. */
+Datum
+lockfence_return_row(FunctionCallInfo fcinfo, Datum *values, bool *isnull)
+{
+	TupleDesc	tupdesc;
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, isnull));
+}
 
 /* Prepare to return a set of rows in one tuplestore. */
 void

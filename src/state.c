@@ -23,13 +23,11 @@
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
-#include "access/tableam.h"
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "catalog/indexing.h"
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
-#include "executor/tuptable.h"
 #include "storage/lmgr.h"
 #include "storage/sinval.h"
 #include "utils/builtins.h"
@@ -49,6 +47,7 @@
 /* columns of lockfence.state */
 #define STATE_ATTNO_NAME	1
 #define STATE_ATTNO_VALUE	2
+#define STATE_NATTS			2
 
 #define NO_EPOCH	(-1)
 
@@ -209,31 +208,13 @@ lockfence_state_timeline(void)
 static HeapTuple
 form_timeline(Relation rel, TimeLineID timeline)
 {
-	int			natts = RelationGetNumberOfAttributes(rel);
-	Datum	   *values = palloc0(natts * sizeof(Datum));
-	bool	   *isnull = palloc(natts * sizeof(bool));
+	NullableDatum columns[STATE_NATTS] = {
+		[STATE_ATTNO_NAME - 1].value =
+		CStringGetTextDatum(psprintf(TIMELINE_PREFIX UINT64_FORMAT, GetSystemIdentifier())),
+		[STATE_ATTNO_VALUE - 1].value = Int64GetDatum((int64) timeline)
+	};
 
-	for (int i = 0; i < natts; i++)
-		isnull[i] = i >= STATE_ATTNO_VALUE;
-	values[STATE_ATTNO_NAME - 1] =
-		CStringGetTextDatum(psprintf(TIMELINE_PREFIX UINT64_FORMAT, GetSystemIdentifier()));
-	values[STATE_ATTNO_VALUE - 1] = Int64GetDatum((int64) timeline);
-	return heap_form_tuple(RelationGetDescr(rel), values, isnull);
-}
-
-/* Lock the row that was read, if that is possible without waiting and it is the latest version. */
-static bool
-lock_timeline(Relation rel, const RecordedTimeline *recorded, Snapshot snapshot)
-{
-	TupleTableSlot *slot = table_slot_create(rel, NULL);
-	ItemPointerData tid = recorded->tid;
-	TM_FailureData failure;
-	TM_Result	result;
-
-	result = table_tuple_lock(rel, &tid, snapshot, slot, GetCurrentCommandId(true),
-							  LockTupleExclusive, LockWaitSkip, 0, &failure);
-	ExecDropSingleTupleTableSlot(slot);
-	return result == TM_Ok;
+	return lockfence_form_row(rel, columns, STATE_NATTS);
 }
 
 /*
@@ -257,7 +238,8 @@ lockfence_state_try_timeline(const RecordedTimeline *recorded, TimeLineID timeli
 	if (rel == NULL)
 		return false;
 	snapshot = RegisterSnapshot(GetLatestSnapshot());
-	locked = lockfence_is_intact(rel) && lock_timeline(rel, recorded, snapshot);
+	locked = lockfence_is_intact(rel) &&
+		lockfence_latest_lock(rel, &recorded->tid, LockTupleExclusive, LockWaitSkip);
 	if (locked)
 	{
 		ItemPointerData tid = recorded->tid;

@@ -4,12 +4,11 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
 #include "fmgr.h"
-#include "funcapi.h"
 #include "utils/timestamp.h"
 
 #include "refusals.h"
+#include "rows.h"
 #include "stats.h"
 
 PG_FUNCTION_INFO_V1(lockfence_stats_info);
@@ -32,13 +31,10 @@ lockfence_stats_info(PG_FUNCTION_ARGS)
 		TimestampTzGetDatum(counters.reset_at)
 	};
 	bool		isnull[lengthof(values)];
-	TupleDesc	tupdesc;
 
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
 	memset(isnull, !counters.available, sizeof(isnull));
 	isnull[0] = false;
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, isnull)));
+	PG_RETURN_DATUM(lockfence_return_row(fcinfo, values, isnull));
 }
 
 /* stats_reset(): every counter and the ring, of all databases */

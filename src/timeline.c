@@ -29,7 +29,6 @@
 #include "catalog/pg_type.h"
 #include "commands/dbcommands.h"
 #include "executor/spi.h"
-#include "funcapi.h"
 #include "miscadmin.h"
 #include "replication/walreceiver.h"
 #include "storage/fd.h"
@@ -44,6 +43,7 @@
 #include "compat.h"
 #include "refuse.h"
 #include "relation.h"
+#include "rows.h"
 #include "shmem.h"
 #include "state.h"
 #include "timeline.h"
@@ -418,14 +418,11 @@ gate_state(const Gate *gate)
 Datum
 lockfence_gate(PG_FUNCTION_ARGS)
 {
-	TupleDesc	tupdesc;
 	Gate		gate;
 	const char *state = "standby";
 	Datum		values[6];
 	bool		isnull[6] = {false};
 
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
 	if (RecoveryInProgress())
 	{
 		gate = (Gate) {.recorded = lockfence_state_timeline()};
@@ -445,8 +442,7 @@ lockfence_gate(PG_FUNCTION_ARGS)
 	isnull[4] = isnull[5] = gate.left == 0;
 	values[4] = LSNGetDatum(gate.left_at);
 	values[5] = CStringGetTextDatum(gate.reason);
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
-													  values, isnull)));
+	PG_RETURN_DATUM(lockfence_return_row(fcinfo, values, isnull));
 }
 
 /*

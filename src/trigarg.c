@@ -12,9 +12,7 @@
 #include "postgres.h"
 
 #include "access/detoast.h"
-#include "access/htup_details.h"
 #include "catalog/pg_type.h"
-#include "funcapi.h"
 #include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
 #include "utils/array.h"
@@ -26,6 +24,7 @@
 
 #include "lockfence.h"
 #include "placeholder.h"
+#include "rows.h"
 #include "trigarg.h"
 #include "visible.h"
 
@@ -262,16 +261,6 @@ lockfence_argument_list(PG_FUNCTION_ARGS)
 
 /* ---- settings as columns ----------------------------------------------------------------------- */
 
-static Datum
-return_row(FunctionCallInfo fcinfo, Datum *values, bool *isnull)
-{
-	TupleDesc	tupdesc;
-
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
-	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, isnull));
-}
-
 /* The settings with their defaults, all but a timestamp as text. */
 static void
 fill_columns(const FenceSettings *settings, Datum *values, bool *isnull)
@@ -311,7 +300,7 @@ lockfence_fence_settings(PG_FUNCTION_ARGS)
 	if (!isnull[SETTING_VALIDATOR])
 		values[SETTING_VALIDATOR] = DirectFunctionCall1(regprocedurein,
 														CStringGetDatum(settings.values[SETTING_VALIDATOR]));
-	PG_RETURN_DATUM(return_row(fcinfo, values, isnull));
+	PG_RETURN_DATUM(lockfence_return_row(fcinfo, values, isnull));
 }
 
 /* Settings that are valid one by one may still make no fence. */
@@ -376,7 +365,7 @@ lockfence_declared(PG_FUNCTION_ARGS)
 	isnull[NSETTINGS + 1] = settings.fault.message == NULL;
 	if (settings.fault.message != NULL)
 		values[NSETTINGS + 1] = CStringGetTextDatum(settings.fault.message);
-	PG_RETURN_DATUM(return_row(fcinfo, values, isnull));
+	PG_RETURN_DATUM(lockfence_return_row(fcinfo, values, isnull));
 }
 
 /* _placeholders(template text): the columns that a template names; null: it is not valid */
