@@ -16,21 +16,21 @@
 #include <limits.h>
 
 #include "lib/stringinfo.h"
-#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "nodes/execnodes.h"
 #include "port/atomics.h"
 #include "storage/lock.h"
 #include "storage/spin.h"
 #include "utils/builtins.h"
-#include "utils/fmgrprotos.h"
 #include "utils/json.h"
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
 #include "check.h"
+#include "client.h"
 #include "compat.h"
+#include "keptname.h"
 #include "lockfence.h"
 #include "refusals.h"
 #include "refuse.h"
@@ -38,10 +38,6 @@
 #include "shmem.h"
 #include "stats.h"
 #include "visible.h"
-
-/* Longest text kept of a resource name, and of a client's address. */
-#define KEPT_RESOURCE_LEN	256
-#define KEPT_ADDRESS_LEN	64
 
 #define DEFAULT_MAX_REFUSALS 1024
 
@@ -55,16 +51,12 @@ typedef struct RefusalSlot
 	TimestampTz at;
 	Oid			database;
 	Oid			table;
-	int			encoding;
 	int			sqlstate;
 	FenceToken	token;
 	FenceToken	mark;
-	Oid			role;
-	int			pid;
 	bool		advisory;
-	char		resource[KEPT_RESOURCE_LEN];
-	char		application_name[NAMEDATALEN];
-	char		client_addr[KEPT_ADDRESS_LEN];
+	KeptName	resource;
+	SessionClient client;
 } RefusalSlot;
 
 typedef struct Ring
@@ -159,20 +151,6 @@ lockfence_refusals_init(void)
 	emit_log_hook = filter_log;
 }
 
-/* Where the client of this session is; "" where it is on this machine. */
-static const char *
-client_address(void)
-{
-	LOCAL_FCINFO(fcinfo, 0);
-	Datum		address;
-
-	if (MyProcPort == NULL)
-		return "";
-	InitFunctionCallInfoData(*fcinfo, NULL, 0, InvalidOid, NULL, NULL);
-	address = inet_client_addr(fcinfo);
-	return fcinfo->isnull ? "" : DatumGetCString(DirectFunctionCall1(inet_out, address));
-}
-
 /* Put a refusal into the ring, over the oldest. */
 static void
 keep_refusal(const FencedWrite *write, const Refusal *refusal)
@@ -181,9 +159,8 @@ keep_refusal(const FencedWrite *write, const Refusal *refusal)
 	RefusalSlot *slot = &ring->slots[number % ring->size];
 	bool		overwrites;
 	TimestampTz now = GetCurrentTimestamp();
-	const char *address = client_address();
-	int			resource_len = pg_mbcliplen(refusal->resource, strlen(refusal->resource),
-											KEPT_RESOURCE_LEN - 1);
+	SessionClient client = lockfence_this_client();
+	KeptName	resource = lockfence_keep_name(refusal->resource);
 
 	SpinLockAcquire(&slot->mutex);
 	overwrites = slot->number != 0;
@@ -194,18 +171,12 @@ keep_refusal(const FencedWrite *write, const Refusal *refusal)
 		slot->at = now;
 		slot->database = MyDatabaseId;
 		slot->table = write->rel ? RelationGetRelid(write->rel) : InvalidOid;
-		slot->encoding = GetDatabaseEncoding();
 		slot->sqlstate = refusal->sqlstate;
 		slot->token = refusal->token;
 		slot->mark = refusal->mark;
-		slot->role = GetUserId();
-		slot->pid = MyProcPid;
 		slot->advisory = write->advisory;
-		memcpy(slot->resource, refusal->resource, resource_len);
-		slot->resource[resource_len] = '\0';
-		strlcpy(slot->application_name, application_name ? application_name : "",
-				NAMEDATALEN);
-		strlcpy(slot->client_addr, address, KEPT_ADDRESS_LEN);
+		slot->resource = resource;
+		slot->client = client;
 	}
 	SpinLockRelease(&slot->mutex);
 	if (overwrites)
@@ -292,6 +263,7 @@ static void
 log_refusal(const FencedWrite *write, const Refusal *refusal, uint64 suppressed)
 {
 	Relation	rel = write->rel;
+	SessionClient client = lockfence_this_client();
 
 	ereport(LOG_SERVER_ONLY,
 			(errcode(refusal->sqlstate),
@@ -302,9 +274,9 @@ log_refusal(const FencedWrite *write, const Refusal *refusal, uint64 suppressed)
 					quote_text(rel ? RelationGetRelationName(rel) : NULL),
 					quote_text(refusal->resource),
 					quote_token(refusal->token), quote_token(refusal->mark),
-					quote_text(GetUserNameFromId(GetUserId(), true)),
-					quote_text(application_name), quote_text(client_address()),
-					MyProcPid, suppressed),
+					quote_text(GetUserNameFromId(client.role, true)),
+					quote_text(client.application_name), quote_text(client.address),
+					client.pid, suppressed),
 			 errhidestmt(true), errhidecontext(true),
 			 rel ? errtable(rel) : 0));
 }
@@ -357,27 +329,12 @@ lockfence_record_refusal(const FencedWrite *write, const Refusal *refusal)
 		hidden_code = refusal->sqlstate;
 }
 
-/* A text of a database of another encoding, as far as it can be shown here. */
-static char *
-convert_text(char *text, int encoding)
-{
-	if (encoding != GetDatabaseEncoding())
-	{
-		for (char *c = text; *c != '\0'; c++)
-		{
-			if (IS_HIGHBIT_SET(*c))
-				*c = '?';
-		}
-	}
-	return text;
-}
-
 /* Add one row of _refusals(). */
 static void
 put_refusal(ReturnSetInfo *rsinfo, RefusalSlot *slot)
 {
-	Datum		values[13];
-	bool		isnull[13] = {false};
+	Datum		values[9 + CLIENT_COLUMNS];
+	bool		isnull[9 + CLIENT_COLUMNS] = {false};
 	int			n = 0;
 
 	values[n++] = Int64GetDatum((int64) slot->number);
@@ -386,16 +343,12 @@ put_refusal(ReturnSetInfo *rsinfo, RefusalSlot *slot)
 	values[n++] = ObjectIdGetDatum(slot->table);
 	values[n++] = CStringGetTextDatum(unpack_sql_state(slot->sqlstate));
 	values[n++] = BoolGetDatum(slot->advisory);
-	values[n++] = CStringGetTextDatum(convert_text(slot->resource, slot->encoding));
+	values[n++] = lockfence_kept_name(&slot->resource);
 	isnull[n] = slot->token == 0;
 	values[n++] = Int64GetDatum(slot->token);
 	isnull[n] = slot->mark == 0;
 	values[n++] = Int64GetDatum(slot->mark);
-	values[n++] = ObjectIdGetDatum(slot->role);
-	values[n++] = CStringGetTextDatum(convert_text(slot->application_name, slot->encoding));
-	isnull[n] = slot->client_addr[0] == '\0';
-	values[n++] = CStringGetTextDatum(slot->client_addr);
-	values[n++] = Int32GetDatum(slot->pid);
+	lockfence_client_columns(&slot->client, values + n, isnull + n);
 	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, isnull);
 }
 
