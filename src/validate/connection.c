@@ -55,37 +55,6 @@ lockfence_restore_signals(const sigset_t *saved)
 	pthread_sigmask(SIG_SETMASK, saved, NULL);
 }
 
-/* Callbacks of curl: what it waits for */
-static int
-note_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket)
-{
-	int			i = 0;
-
-	while (i < conn.nsockets && conn.sockets[i].fd != fd)
-		i++;
-	if (what == CURL_POLL_REMOVE)
-	{
-		if (i < conn.nsockets)
-			conn.sockets[i] = conn.sockets[--conn.nsockets];
-		return 0;
-	}
-	if (i == MAX_SOCKETS)
-	{
-		conn.overflown = true;
-		return 0;
-	}
-	conn.sockets[i] = (ConnectionSocket) {.fd = fd,.what = what};
-	conn.nsockets = Max(conn.nsockets, i + 1);
-	return 0;
-}
-
-static int
-note_timer(CURLM *multi, long timeout_ms, void *arg)
-{
-	conn.timer_at = timeout_ms < 0 ? 0 : lockfence_now_us() + (uint64) timeout_ms * 1000;
-	return 0;
-}
-
 /* Callbacks of curl: what arrives */
 static size_t
 take_header(char *data, size_t size, size_t count, void *arg)
@@ -151,14 +120,6 @@ set_identity(CURL *easy)
 		  curl_easy_setopt(easy, CURLOPT_KEYPASSWD, "") == CURLE_OK));
 }
 
-static bool
-set_multi(CURLM *multi)
-{
-	return curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, note_socket) == CURLM_OK &&
-		curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, note_timer) == CURLM_OK &&
-		curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, 1L) == CURLM_OK;
-}
-
 /* Append to a list of curl's; false if out of memory. */
 static bool
 append(struct curl_slist **list, const char *text)
@@ -170,14 +131,18 @@ append(struct curl_slist **list, const char *text)
 	return longer != NULL;
 }
 
-/* Once per backend, and not in the postmaster. */
+/*
+ * Once per backend, and not in the postmaster.  A variable of the
+ * server's environment would have curl write down the secrets of its connections.
+ */
 static bool
 init_curl(void)
 {
 	static bool done = false;
 
 	if (!done)
-		done = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK &&
+		done = unsetenv("SSLKEYLOGFILE") == 0 &&
+			curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK &&
 			(curl_version_info(CURLVERSION_NOW)->features & CURL_VERSION_ASYNCHDNS) != 0;
 	return done;
 }
@@ -194,7 +159,8 @@ make_connection(void)
 		append(&conn.headers, "Accept: application/json") &&
 		append(&conn.headers, "Expect:") &&
 		append(&conn.addresses, lockfence_settings.resolve) &&
-		set_multi(conn.multi) && set_transport(conn.easy) && set_identity(conn.easy);
+		curl_multi_setopt(conn.multi, CURLMOPT_MAXCONNECTS, 1L) == CURLM_OK &&
+		set_transport(conn.easy) && set_identity(conn.easy);
 }
 
 /* Is there a connection, made under the present settings? */

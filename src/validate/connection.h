@@ -26,17 +26,8 @@
 #define QUIT_QUICKLY(easy) CURLE_OK
 #endif
 
-/* Sockets that curl may have open at once: two attempts to connect, and the resolver's. */
-#define MAX_SOCKETS 8
-
 /* An answer with more bytes of headers is invalid. */
 #define MAX_HEADERS 65536
-
-typedef struct ConnectionSocket
-{
-	curl_socket_t fd;
-	int			what;			/* CURL_POLL_IN and its kin */
-} ConnectionSocket;
 
 typedef struct Connection
 {
@@ -45,12 +36,6 @@ typedef struct Connection
 	CURL	   *easy;
 	struct curl_slist *headers;
 	struct curl_slist *addresses;
-
-	/* what curl waits for */
-	int			nsockets;
-	ConnectionSocket sockets[MAX_SOCKETS];
-	bool		overflown;		/* there were more sockets */
-	uint64		timer_at;		/* 0: none */
 
 	/* what has arrived */
 	size_t		headers_len;

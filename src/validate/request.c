@@ -7,8 +7,11 @@
  * cancelled statement, a terminated session or a shutdown ends the request at
  * once.  An error on the way closes the connection.
  *
- * The set is created for each wait, since curl waits for different sockets each
- * time and none can be removed from a set.  It costs microseconds.
+ * curl is asked before each wait, and the set is created anew for it.  (curl can
+ * also announce changes, by CURLMOPT_SOCKETFUNCTION.  But libcurl 7.88, where it
+ * goes on to the next address of a service, opens a socket under the descriptor
+ * of the one that it closed, and announces the end of the old one alone.)  That
+ * costs microseconds.
  */
 #include "postgres.h"
 
@@ -26,94 +29,92 @@
 static char question_text[MAX_QUESTION];
 static size_t question_len = 0;
 
-/* Have curl act on a socket, or on its timer. */
+/* The longest wait before curl is asked again, in milliseconds: a socket may not fit into its set. */
+#define MAX_WAIT_MS 100
+
+/* What curl waits for. */
+typedef struct Sockets
+{
+	int			highest;		/* -1: none */
+	fd_set		readable;
+	fd_set		writeable;
+	fd_set		failed;
+} Sockets;
+
+/* Have curl do what can be done without waiting. */
 static void
-act(Connection *conn, curl_socket_t fd, int what)
+act(Connection *conn)
 {
 	sigset_t	saved;
 	int			running;
 
 	lockfence_block_signals(&saved);
-	(void) curl_multi_socket_action(conn->multi, fd, what, &running);
+	(void) curl_multi_perform(conn->multi, &running);
 	lockfence_restore_signals(&saved);
 }
 
-static bool
-timer_is_due(const Connection *conn, uint64 deadline)
+/* Which sockets curl waits for now. */
+static void
+look_at_sockets(Connection *conn, Sockets *sockets)
 {
-	uint64		now = lockfence_now_us();
-
-	return now >= deadline || (conn->timer_at != 0 && now >= conn->timer_at);
+	FD_ZERO(&sockets->readable);
+	FD_ZERO(&sockets->writeable);
+	FD_ZERO(&sockets->failed);
+	sockets->highest = -1;
+	(void) curl_multi_fdset(conn->multi, &sockets->readable, &sockets->writeable,
+							&sockets->failed, &sockets->highest);
 }
 
-/* How long to wait at most, in milliseconds, rounded up. */
+/* How long to wait at most, in milliseconds. */
 static long
-time_left(const Connection *conn, uint64 deadline)
+time_left(Connection *conn, uint64 deadline)
 {
 	uint64		now = lockfence_now_us();
-	uint64		until = conn->timer_at != 0 ? Min(conn->timer_at, deadline) : deadline;
+	long		left = deadline > now ? (long) ((deadline - now + 999) / 1000) : 0;
+	long		timer = -1;
 
-	return until > now ? (long) ((until - now + 999) / 1000) : 0;
+	(void) curl_multi_timeout(conn->multi, &timer);
+	return Min(Min(left, MAX_WAIT_MS), timer < 0 ? MAX_WAIT_MS : timer);
 }
 
 static void
-add_sockets(WaitEventSet *set, const Connection *conn)
+add_sockets(WaitEventSet *set, const Sockets *sockets)
 {
-	for (int i = 0; i < conn->nsockets; i++)
-		AddWaitEventToSet(set,
-						  (conn->sockets[i].what & CURL_POLL_IN ? WL_SOCKET_READABLE : 0) |
-						  (conn->sockets[i].what & CURL_POLL_OUT ? WL_SOCKET_WRITEABLE : 0),
-						  conn->sockets[i].fd, NULL, NULL);
+	for (int fd = 0; fd <= sockets->highest; fd++)
+	{
+		int			events = (FD_ISSET(fd, &sockets->readable) ? WL_SOCKET_READABLE : 0) |
+			(FD_ISSET(fd, &sockets->writeable) ? WL_SOCKET_WRITEABLE : 0);
+
+		if (events != 0)
+			AddWaitEventToSet(set, events, fd, NULL, NULL);
+	}
 }
 
-/* Wait for the events of curl, or for an interrupt; returns how many events. */
-static int
-wait_once(const Connection *conn, uint64 deadline, WaitEvent *events)
+/* Wait for what curl waits for, or for an interrupt. */
+static void
+wait_once(Connection *conn, uint64 deadline)
 {
-	WaitEventSet *set = LOCKFENCE_CREATE_WAIT_SET(MAX_SOCKETS + 2);
-	int			count = 0;
+	Sockets		sockets;
+	WaitEventSet *set;
+	WaitEvent	event;
 
+	look_at_sockets(conn, &sockets);
+	set = LOCKFENCE_CREATE_WAIT_SET(sockets.highest + 3);
 	PG_TRY();
 	{
 		AddWaitEventToSet(set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
 		AddWaitEventToSet(set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
-		add_sockets(set, conn);
-		count = WaitEventSetWait(set, time_left(conn, deadline), events, MAX_SOCKETS + 2,
-								 lockfence_wait_event());
+		add_sockets(set, &sockets);
+		(void) WaitEventSetWait(set, time_left(conn, deadline), &event, 1,
+								lockfence_wait_event());
 	}
 	PG_FINALLY();
 	{
 		FreeWaitEventSet(set);
 	}
 	PG_END_TRY();
-	return count;
-}
-
-/* Wait once and have curl act on what has happened. */
-static void
-wait_and_act(Connection *conn, uint64 deadline)
-{
-	WaitEvent	events[MAX_SOCKETS + 2];
-	int			count = wait_once(conn, deadline, events);
-
-	for (int i = 0; i < count; i++)
-	{
-		if (events[i].events & WL_LATCH_SET)
-			ResetLatch(MyLatch);
-	}
+	ResetLatch(MyLatch);
 	CHECK_FOR_INTERRUPTS();
-	for (int i = 0; i < count; i++)
-	{
-		if (events[i].events & (WL_SOCKET_READABLE | WL_SOCKET_WRITEABLE))
-			act(conn, events[i].fd,
-				(events[i].events & WL_SOCKET_READABLE ? CURL_CSELECT_IN : 0) |
-				(events[i].events & WL_SOCKET_WRITEABLE ? CURL_CSELECT_OUT : 0));
-	}
-	if (timer_is_due(conn, deadline))
-	{
-		conn->timer_at = 0;
-		act(conn, CURL_SOCKET_TIMEOUT, 0);
-	}
 }
 
 /* Is the request over, and how? */
@@ -145,7 +146,6 @@ start(Connection *conn, uint64 deadline)
 
 	conn->headers_len = conn->body_len = 0;
 	conn->error[0] = '\0';
-	conn->timer_at = 0;
 	lockfence_block_signals(&saved);
 	started = curl_easy_setopt(conn->easy, CURLOPT_POSTFIELDSIZE, (long) question_len) == CURLE_OK &&
 		curl_easy_setopt(conn->easy, CURLOPT_POSTFIELDS, question_text) == CURLE_OK &&
@@ -163,14 +163,13 @@ transfer(Connection *conn, uint64 deadline)
 {
 	CURLcode	result;
 
-	act(conn, CURL_SOCKET_TIMEOUT, 0);
+	act(conn);
 	while (!is_over(conn, &result))
 	{
-		if (conn->overflown)
-			return CURLE_FAILED_INIT;
 		if (lockfence_now_us() >= deadline + 100000)
 			return CURLE_OPERATION_TIMEDOUT;
-		wait_and_act(conn, deadline);
+		wait_once(conn, deadline);
+		act(conn);
 	}
 	return result;
 }

@@ -21,6 +21,9 @@ sub tls_service
 		SSL_verify_mode => SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, %more);
 }
 
+# The server's environment asks for the secrets of its TLS connections.
+my $secrets = new_dir() . '/secrets';
+local $ENV{SSLKEYLOGFILE} = $secrets;
 my $node = validating_node('tls', <<"CONF");
 listen_addresses = '127.0.0.1'
 ssl = on
@@ -28,6 +31,7 @@ ssl_cert_file = '$certs/server.pem'
 ssl_key_file = '$certs/server.key'
 ssl_ca_file = ''
 CONF
+delete $ENV{SSLKEYLOGFILE};
 my %ours = tls_settings($certs);
 my $service = tls_service('server');
 
@@ -59,6 +63,7 @@ sub unasked_ok
 is(asked(), 't', 'the service is who it should be');
 my ($handshake) = $service->events('handshake');
 like($handshake->{version}, qr/^TLSv1_[23]$/, 'over TLS 1.2 or later');
+ok(!-e $secrets, 'the secrets of the connection are not written down, whatever the environment says');
 
 my %IMPOSTOR = (
 	elsewhere => 'a certificate of another host',
