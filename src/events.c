@@ -16,8 +16,8 @@
  * read.  Invalidations may come at any access to the catalogs, and outside of
  * transactions, so a file counts them and does no more.
  *
- * Transactions: before a commit the timeline comes before durability, since what
- * the timeline writes may have to be durable.  After a commit or an abort, the
+ * Transactions: before a commit comes what may refuse it, and then the timeline
+ * before durability, since what the timeline writes may have to be durable.  After a commit or an abort, the
  * transactions that wait for a resource come first: holds are released before
  * anything else is put in order.  After that each file forgets what it kept, and
  * none may fail: the commit cannot be taken back.
@@ -39,6 +39,7 @@
 #include "relation.h"
 #include "state.h"
 #include "timeline.h"
+#include "unchecked.h"
 #include "validator.h"
 #include "witness.h"
 #include "xact.h"
@@ -60,6 +61,7 @@ static void (*const syscache_rooms[]) (int cacheid) = {
 };
 
 static void (*const xact_rooms[]) (XactEvent event) = {
+	lockfence_unchecked_at_xact,
 	lockfence_fastpath_at_xact,
 	lockfence_memo_at_xact,
 	lockfence_timeline_at_xact,

@@ -403,6 +403,9 @@ lockfence_admit(FenceCheck *check, const PresentedTokens *tokens, FenceToken *pr
 {
 	bool		passed = false;
 
+	/* a row that is new has no mark to compare with */
+	if (tokens->ambient != 0 && !check->needs_none)
+		lockfence_check_ambient_token();
 	if (!lockfence_admit_tokens(check, tokens))
 		return 0;
 	if (check->token == 0)

@@ -20,6 +20,7 @@
 #include "shmem.h"
 #include "stats.h"
 #include "timeline.h"
+#include "unchecked.h"
 #include "validator.h"
 
 PG_MODULE_MAGIC;
@@ -46,6 +47,7 @@ _PG_init(void)
 	lockfence_stats_init();
 	lockfence_refusals_init();
 	lockfence_ended_init();
+	lockfence_unchecked_init();
 	lockfence_set_refusal_sink(lockfence_record_refusal);
 	lockfence_cache_init();
 	lockfence_shmem_init(segments, lengthof(segments));

@@ -343,6 +343,7 @@ put_refusal(ReturnSetInfo *rsinfo, RefusalSlot *slot)
 	values[n++] = ObjectIdGetDatum(slot->table);
 	values[n++] = CStringGetTextDatum(unpack_sql_state(slot->sqlstate));
 	values[n++] = BoolGetDatum(slot->advisory);
+	isnull[n] = slot->resource.text[0] == '\0';
 	values[n++] = lockfence_kept_name(&slot->resource);
 	isnull[n] = slot->token == 0;
 	values[n++] = Int64GetDatum(slot->token);

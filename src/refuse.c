@@ -116,13 +116,6 @@ table_name(const FencedWrite *write)
 	return lockfence_visible(RelationGetRelationName(write->rel));
 }
 
-/* How severe a refusal of this write is. */
-static int
-refusal_level(const FencedWrite *write)
-{
-	return write->advisory ? LOG : ERROR;
-}
-
 /* The table and schema fields, for a write to a table. */
 static int
 report_table(const FencedWrite *write)
@@ -134,7 +127,7 @@ report_table(const FencedWrite *write)
 static int
 report_advisory(const FencedWrite *write)
 {
-	return write->advisory ?
+	return write->advisory && write->rel ?
 		errcontext("advisory fence of table \"%s\": the write went on",
 				   table_name(write)) : 0;
 }
@@ -148,6 +141,7 @@ typedef struct Refused
 	const char *subject;		/* in the message; NULL: the resource */
 	const char *detail;			/* or NULL */
 	const char *hint;			/* NULL: the message's own, if it has one */
+	int			report_level;	/* for the client, where it is only reported; 0: LOG */
 } Refused;
 
 /* Report a refusal to the sink, and to the client: as an error unless the fence is advisory. */
@@ -157,11 +151,12 @@ refuse(const FencedWrite *write, Refused refused)
 	int			sqlstate = messages[refused.message].sqlstate;
 	const char *subject = refused.subject;
 	const char *hint = refused.hint ? refused.hint : messages[refused.message].hint;
+	int			level = !write->advisory ? ERROR : refused.report_level ? refused.report_level : LOG;
 
 	tell_sink(write, sqlstate, refused.token, refused.mark);
 	if (subject == NULL)
 		subject = name_in_message(write);
-	ereport(refusal_level(write),
+	ereport(level,
 			(errcode(sqlstate),
 			 errmsg(messages[refused.message].text, subject),
 			 refused.detail ? errdetail_internal("%s", refused.detail) : 0,
@@ -361,5 +356,20 @@ lockfence_refuse_truncate(const FencedWrite *write)
 		.message = REFUSED_TRUNCATE,
 		.subject = table_name(write),
 		.detail = "TRUNCATE fires no row trigger, so no row's token would be checked."
+	});
+}
+
+/* LF010: no fence was asked about a token, and the transaction commits; a warning to the client, if it is only reported. */
+void
+lockfence_refuse_unchecked(FenceToken token, bool only_report)
+{
+	/* the name of no resource, since the token was given for none */
+	FencedWrite commit = {.resource = "",.advisory = only_report};
+
+	refuse(&commit, (Refused) {
+		.message = REFUSED_UNCHECKED,.token = token,
+		.subject = lockfence_token_text(token),
+		.detail = "The transaction has written, but no fence was asked about this token: its statements on fenced tables may have found no row.",
+		.report_level = WARNING
 	});
 }

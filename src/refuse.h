@@ -45,5 +45,6 @@ extern void lockfence_refuse_unvouched(const FencedWrite *write, FenceToken toke
 extern void lockfence_refuse_unavailable(const FencedWrite *write, FenceToken token,
 										 const ErrorData *error);
 extern void lockfence_refuse_truncate(const FencedWrite *write);
+extern void lockfence_refuse_unchecked(FenceToken token, bool only_report);
 
 #endif							/* LOCKFENCE_REFUSE_H */

@@ -49,17 +49,29 @@ typedef struct MemoEntry
 /* A name of this length, or shorter, is kept without an allocation. */
 #define FIRST_NAME_SIZE 96
 
+/* The ambient token, and what became of those before it. */
+typedef struct AmbientToken
+{
+	FenceToken	token;			/* 0: none */
+	FenceToken	unchecked;		/* replaced before a fence was asked about it; 0: none */
+	bool		is_checked;
+} AmbientToken;
+
 /* One change, and what it replaced. */
 typedef struct UndoRecord
 {
 	int			level;			/* nesting level it belongs to */
 	const char *resource;		/* NULL: the ambient token */
-	HeldToken	before;
+	union
+	{
+		HeldToken	held;
+		AmbientToken ambient;
+	}			before;
 } UndoRecord;
 
 #define UNDO_LOG_START 16
 
-static FenceToken ambient = 0;
+static AmbientToken ambient = {0};
 static MemoEntry first_entry;	/* the transaction's first resource ... */
 static char first_name[FIRST_NAME_SIZE];
 static memo_hash *memo = NULL;	/* ... and all others */
@@ -75,7 +87,7 @@ const CallToken *lockfence_current_call = NULL;
 static void
 forget_transaction(void)
 {
-	ambient = 0;
+	ambient = (AmbientToken) {0};
 	first_entry.resource = NULL;
 	memo = NULL;
 	undo_log = NULL;
@@ -88,14 +100,15 @@ forget_transaction(void)
 }
 
 /*
- * Log what a change is about to replace.  What the transaction itself changes
- * needs no undoing: it is forgotten as a whole.
+ * A new record of the undo log, to which the caller adds what its change replaces;
+ * NULL: the transaction itself changes it, which needs no undoing, since it is
+ * forgotten as a whole.
  */
-static void
-log_undo(const char *resource, HeldToken before)
+static UndoRecord *
+log_undo(const char *resource)
 {
 	if (GetCurrentTransactionNestLevel() == 1)
-		return;
+		return NULL;
 	if (undo_log == NULL)
 	{
 		undo_log = MemoryContextAlloc(TopTransactionContext,
@@ -110,8 +123,7 @@ log_undo(const char *resource, HeldToken before)
 	}
 	undo_log[undo_used].level = GetCurrentTransactionNestLevel();
 	undo_log[undo_used].resource = resource;
-	undo_log[undo_used].before = before;
-	undo_used++;
+	return &undo_log[undo_used++];
 }
 
 /* The memo entry of the resource, or NULL. */
@@ -162,9 +174,13 @@ set_held(MemoEntry *entry, HeldToken held)
 }
 
 static void
-set_ambient(FenceToken token)
+set_ambient(AmbientToken changed)
 {
-	ambient = token;
+	UndoRecord *undo = log_undo(NULL);
+
+	if (undo != NULL)
+		undo->before.ambient = ambient;
+	ambient = changed;
 	version++;
 }
 
@@ -177,10 +193,13 @@ undo_level(int level)
 	{
 		UndoRecord *undo = &undo_log[--undo_used];
 
-		if (undo->resource == NULL)
-			set_ambient(undo->before.token);
+		if (undo->resource != NULL)
+			set_held(find_entry(undo->resource), undo->before.held);
 		else
-			set_held(find_entry(undo->resource), undo->before);
+		{
+			ambient = undo->before.ambient;
+			version++;
+		}
 	}
 }
 
@@ -225,16 +244,53 @@ lockfence_memo_at_subxact(SubXactEvent event)
 FenceToken
 lockfence_ambient_token(void)
 {
-	return ambient;
+	return ambient.token;
+}
+
+/* Was the ambient token compared with no mark? */
+static bool
+is_unchecked(void)
+{
+	return ambient.token != 0 && !ambient.is_checked && !lockfence_holds_token(ambient.token);
 }
 
 void
 lockfence_set_ambient_token(FenceToken token)
 {
-	HeldToken	before = {.token = ambient};
+	AmbientToken changed = {
+		.token = token,
+		.unchecked = ambient.unchecked,
+		.is_checked = ambient.is_checked && ambient.token == token
+	};
 
-	log_undo(NULL, before);
-	set_ambient(token);
+	if (changed.unchecked == 0 && ambient.token != token && is_unchecked())
+		changed.unchecked = ambient.token;
+	set_ambient(changed);
+}
+
+/*
+ * Remember that a fence was asked about the ambient token.  A rollback to a savepoint
+ * takes that back: with it go the hold on the resource and the lock on the row, and
+ * then nothing keeps another holder from advancing the mark.
+ */
+void
+lockfence_check_ambient_token(void)
+{
+	AmbientToken checked = ambient;
+
+	if (checked.is_checked)
+		return;
+	checked.is_checked = true;
+	set_ambient(checked);
+}
+
+/* An ambient token of this transaction that was compared with no mark; 0: there is none. */
+FenceToken
+lockfence_unchecked_token(void)
+{
+	if (ambient.unchecked != 0 && !lockfence_holds_token(ambient.unchecked))
+		return ambient.unchecked;
+	return is_unchecked() ? ambient.token : 0;
 }
 
 /* What this transaction holds for the resource; NULL: nothing. */
@@ -271,13 +327,16 @@ void
 lockfence_remember_token(const char *resource, HeldToken held)
 {
 	MemoEntry  *entry = find_entry(resource);
+	UndoRecord *undo;
 
 	if (entry == NULL)
 	{
 		entry = make_entry(resource);
 		entry->held = (HeldToken) {0};
 	}
-	log_undo(entry->resource, entry->held);
+	undo = log_undo(entry->resource);
+	if (undo != NULL)
+		undo->before.held = entry->held;
 	set_held(entry, held);
 }
 

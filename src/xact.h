@@ -26,6 +26,8 @@ typedef void (*HeldTokenVisitor) (const char *resource, const HeldToken *held, v
 extern void lockfence_visit_held_tokens(HeldTokenVisitor visit, void *arg);
 extern FenceToken lockfence_ambient_token(void);
 extern void lockfence_set_ambient_token(FenceToken token);
+extern void lockfence_check_ambient_token(void);
+extern FenceToken lockfence_unchecked_token(void);
 extern const HeldToken *lockfence_held_token(const char *resource);
 extern bool lockfence_holds_token(FenceToken token);
 extern void lockfence_remember_token(const char *resource, HeldToken held);

@@ -57,6 +57,13 @@ SELECT * FROM try('UPDATE item SET token = 20');
 SELECT * FROM try('TRUNCATE item');
 SELECT * FROM try('SELECT lockfence.attach(''pg_catalog.pg_class'')');
 SELECT * FROM try('DELETE FROM lockfence.mark');
+-- unchecked_fence_token, at commit
+BEGIN;
+SET LOCAL lockfence.unchecked_token = error;
+SELECT lockfence.present(9);
+CREATE TABLE unfenced (id integer);
+COMMIT;
+\echo :LAST_ERROR_SQLSTATE
 -- The class is none that clients retry, and a handler may name the code alone.
 DO $$
 BEGIN

@@ -57,6 +57,7 @@ my $s = session($node, 'postgres');
 ask($s, 'BEGIN');
 ask($s, "SELECT lockfence.present('batch-9', 90)");
 ask($s, 'SELECT lockfence.present(10)');
+ask($s, 'SET LOCAL lockfence.unchecked_token = ignore');
 is(ask($s, "PREPARE TRANSACTION 'memo'"), '', 'a transaction that presented prepares');
 is(ask($s, 'SELECT count(*) FROM lockfence.presented()'), 0, 'session has nothing presented after prepare');
 like(ask($s, "UPDATE batch SET note = 'inherited' WHERE id = 3"), qr/LF002/, 'and its next write presents nothing');
@@ -129,5 +130,10 @@ query_is($node, 'postgres', $HOLDS, '', 'no prepared transaction holds anything'
 query_is($node, 'postgres', 'SELECT resource, token FROM lockfence.mark ORDER BY 1',
 	"batch-1|30\nbatch-2|30\nbatch-3|20\nbatch-4|15\nbatch-5|20\nbatch-9|5", 'marks are what was committed');
 query_is($node, 'postgres', "SELECT id FROM batch WHERE note = 'held'", 1, 'and so are the rows');
+
+# A token that was compared with no mark is told of by PREPARE, since COMMIT PREPARED knows of no token.
+my $unchecked = "SET lockfence.unchecked_token = error; BEGIN; SELECT lockfence.present(5); CREATE TABLE unfenced (); PREPARE TRANSACTION 'unchecked'";
+refused_ok($node, 'postgres', $unchecked, 'LF010', 'PREPARE TRANSACTION refuses a token that was compared with no mark');
+query_is($node, 'postgres', "SELECT count(*) FROM pg_prepared_xacts", 0, '... and nothing is prepared');
 
 done_testing();
