@@ -120,3 +120,25 @@ AS $$
 $$;
 COMMENT ON FUNCTION lockfence._verify_marks(lockfence._member[]) IS
 'findings of verify(): marks that did not come with the rows';
+
+-- A subscription to the root of a partitioned table, or to its partitions: either is the table's.
+CREATE FUNCTION lockfence._verify_subscriptions(members lockfence._member[])
+RETURNS SETOF lockfence._finding
+LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH absent AS (
+		SELECT format('lockfence.%s', n.name) AS name
+		FROM (VALUES ('mark'), ('state')) AS n (name)
+		WHERE NOT EXISTS (
+			SELECT FROM pg_subscription_rel WHERE srrelid = (SELECT oid FROM lockfence._own_class(n.name)))
+	)
+	SELECT DISTINCT m.root, 'error', 'marks_not_replicated',
+		format('%s arrives by a subscription, and %s not: a takeover by lockfence.present() is not known here, and its stale token would pass.',
+			m.root, (SELECT string_agg(n.name, ' and ') || CASE count(*) WHEN 1 THEN ' does' ELSE ' do' END FROM absent n)),
+		NULL, 'Publish lockfence.mark and lockfence.state too, and refresh the subscription; or call lockfence.reopen() before applications write here.'
+	FROM unnest(members) m JOIN pg_subscription_rel r ON r.srrelid = m.member
+	WHERE m.settings ->> 'resource' IS NOT NULL AND EXISTS (SELECT FROM absent)
+$$;
+COMMENT ON FUNCTION lockfence._verify_subscriptions(lockfence._member[]) IS
+'findings of verify(): fenced tables that logical replication brings without their marks';

@@ -28,6 +28,7 @@ BEGIN
 		UNION ALL SELECT 11, v.* FROM lockfence._verify_owners(members) v
 		UNION ALL SELECT 12, v.* FROM lockfence._verify_record(members) v
 		UNION ALL SELECT 13, v.* FROM lockfence._verify_marks(members) v
+		UNION ALL SELECT 14, v.* FROM lockfence._verify_subscriptions(members) v
 	) AS f (subject, target, severity, code, problem, remedy, advice)
 	ORDER BY f.subject, array_position(tables, f.target), f.code, f.problem;
 END
