@@ -30,6 +30,7 @@
 #define MAX_VARIANTS	64
 #define VALUE_SIZE		128
 #define INT8OID			20
+#define CONNECT			"-- connect "
 
 /* What a statement may ask for by :name, the longer name first. */
 static const char *const value_names[] = {
@@ -53,6 +54,7 @@ typedef struct Statement
 typedef struct Variant
 {
 	char		name[64];
+	char		conninfo[256];	/* beyond the environment */
 	int			nstatements;
 	Statement	statements[MAX_STATEMENTS];
 	struct Client *clients;
@@ -158,7 +160,10 @@ append_sql(Statement *statement, const char *text)
 	*out = '\0';
 }
 
-/* Read what follows "-- each" in the file: statements that end with a ; at the end of a line. */
+/*
+ * Read what follows "-- each" in the file: statements that end with a ; at the end of a line.  Before that,
+ * "-- connect" says how the variant's sessions connect.
+ */
 static void
 read_statements(Variant *variant, const char *path)
 {
@@ -175,6 +180,9 @@ read_statements(Variant *variant, const char *path)
 
 		if (strncmp(line, "-- each", 7) == 0)
 			in_each = true;
+		else if (!in_each && strncmp(line, CONNECT, strlen(CONNECT)) == 0)
+			snprintf(variant->conninfo, sizeof(variant->conninfo), "%.*s",
+					 (int) (end - line - strlen(CONNECT)), line + strlen(CONNECT));
 		else if (in_each && strncmp(line, "--", 2) != 0)
 		{
 			bool		last = end > line && end[-1] == ';';
@@ -219,9 +227,9 @@ check(PGconn *conn, PGresult *result, const char *who)
 }
 
 static PGconn *
-open_session(void)
+open_session(const char *conninfo)
 {
-	PGconn	   *conn = PQconnectdb("");
+	PGconn	   *conn = PQconnectdb(conninfo);
 
 	if (PQstatus(conn) != CONNECTION_OK)
 		die("%s", PQerrorMessage(conn));
@@ -234,7 +242,7 @@ open_client(Client *client, const Variant *variant, int number)
 	char		sql[128];
 
 	client->variant = variant;
-	client->conn = open_session();
+	client->conn = open_session(variant->conninfo);
 	client->nrows = nrows / nclients;
 	client->first = 1 + number * client->nrows;
 	client->random = 88172645463325252ULL + number;
@@ -477,7 +485,7 @@ main(int argc, char **argv)
 		usage();
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	monitor = open_session();
+	monitor = open_session("");
 	for (int v = 0; v < nvariants; v++)
 	{
 		read_variant(&variants[v], argv[optind + v]);

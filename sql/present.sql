@@ -19,7 +19,7 @@ RETURNS TABLE (resource text, token lockfence.fence_token)
 LANGUAGE c VOLATILE ROWS 10
 AS 'MODULE_PATHNAME', 'lockfence_presented';
 COMMENT ON FUNCTION lockfence.presented() IS
-'what this transaction has presented: the token accepted for each resource, and the ambient token, whose resource is null';
+'what this transaction has presented: the token accepted for each resource, and the ambient token, whose resource is null; those of lockfence.session_grant too. LF003 if that cannot be read';
 
 CREATE FUNCTION lockfence.is_current(resource text, token lockfence.fence_token)
 RETURNS boolean

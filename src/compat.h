@@ -197,14 +197,19 @@ lockfence_prune_page(Relation rel, Buffer buffer)
 #define LOCKFENCE_SIGNAL_BACKEND_ROLE DEFAULT_ROLE_SIGNAL_BACKENDID
 #endif
 
-/* 16 has one function for the owners of all kinds of objects. */
+/* 16 has one function each for the owners, and the privileges, of all kinds of objects. */
 #if PG_VERSION_NUM >= 160000
 #include "catalog/pg_class.h"
+#include "catalog/pg_proc.h"
 #include "utils/acl.h"
 #define lockfence_owns_relation(relid, role) object_ownercheck(RelationRelationId, relid, role)
+#define lockfence_may_execute(function, role) \
+	(object_aclcheck(ProcedureRelationId, function, role, ACL_EXECUTE) == ACLCHECK_OK)
 #else
 #include "utils/acl.h"
 #define lockfence_owns_relation(relid, role) pg_class_ownercheck(relid, role)
+#define lockfence_may_execute(function, role) \
+	(pg_proc_aclcheck(function, role, ACL_EXECUTE) == ACLCHECK_OK)
 #endif
 
 /* 14 detaches partitions concurrently, so that one may be half detached. */

@@ -36,6 +36,7 @@
 #include "events.h"
 #include "fastpath.h"
 #include "fencecache.h"
+#include "grant.h"
 #include "relation.h"
 #include "state.h"
 #include "timeline.h"
@@ -45,7 +46,7 @@
 #include "xact.h"
 
 /* The catalogs whose entries the files want to know of; see at_syscache. */
-static const int watched_caches[] = {DATABASEOID, NAMESPACEOID, PROCOID, TYPEOID};
+static const int watched_caches[] = {AUTHMEMROLEMEM, AUTHOID, DATABASEOID, NAMESPACEOID, PROCOID, TYPEOID};
 
 static void (*const relcache_rooms[]) (Oid relid) = {
 	lockfence_state_at_relcache,
@@ -57,7 +58,8 @@ static void (*const relcache_rooms[]) (Oid relid) = {
 
 static void (*const syscache_rooms[]) (int cacheid) = {
 	lockfence_witness_at_syscache,
-	lockfence_validator_at_syscache
+	lockfence_validator_at_syscache,
+	lockfence_grant_at_syscache
 };
 
 static void (*const xact_rooms[]) (XactEvent event) = {

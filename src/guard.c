@@ -26,6 +26,7 @@
 #include "fence.h"
 #include "fencecache.h"
 #include "fencedef.h"
+#include "granted.h"
 #include "lockfence.h"
 #include "move.h"
 #include "presented.h"
@@ -173,6 +174,9 @@ check_row(const RowGuard *guard)
 		check.own_row = guard->old ? old_row_is_own(guard) : guard->move.is_new && lockfence_shares_column(guard);
 	if (guard->is_half && guard->move.by_row)
 		tokens.carried = guard->move.accepted;
+	if (lockfence_session_has_grant())
+		lockfence_present_granted_lock(&check, tokens.column ? tokens.column :
+									   tokens.ambient ? tokens.ambient : tokens.given);
 	return admit_row(guard, &check, &tokens);
 }
 

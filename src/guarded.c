@@ -34,6 +34,7 @@
 #include "fence.h"
 #include "fencecache.h"
 #include "fencedef.h"
+#include "granted.h"
 #include "guarded.h"
 #include "jsonvalue.h"
 #include "lockfence.h"
@@ -249,14 +250,16 @@ static bool
 admit_call(const GuardedCall *call)
 {
 	const char *resource = key_resource(call);
-	PresentedTokens tokens = {.given = call->token,.ambient = lockfence_ambient_token()};
+	PresentedTokens tokens = {.given = call->token,.ambient = lockfence_ambient_in_force()};
 	FenceCheck	check = lockfence_fence_check(call->fence, call->rel, resource);
 	FenceToken	previous;
 
 	if (resource != NULL)
 	{
-		bool		accepted = lockfence_admit(&check, &tokens, &previous) != 0;
+		bool		accepted;
 
+		lockfence_present_grant_first(&check, call->token);
+		accepted = lockfence_admit(&check, &tokens, &previous) != 0;
 		lockfence_reveal_name(resource);
 		return accepted;
 	}

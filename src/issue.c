@@ -22,11 +22,13 @@
 #include "args.h"
 #include "check.h"
 #include "fence.h"
+#include "granted.h"
 #include "issue.h"
 #include "lockfence.h"
 #include "lockwait.h"
 #include "mark.h"
 #include "names.h"
+#include "presented.h"
 #include "readable.h"
 #include "refuse.h"
 #include "resource.h"
@@ -126,6 +128,8 @@ lockfence_issue_token(const char *resource, IssueTerms terms)
 
 	PreventCommandDuringRecovery("lockfence.issue()");
 	(void) lockfence_pass_gate(&check.write);
+	(void) lockfence_admit_session_grant(&check.write);
+	lockfence_present_grant_first(&check, 0);
 
 	lockfence_set_resource_key(&key, resource);
 	while (!try_issue(&key, &check, terms, &found))

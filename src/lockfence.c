@@ -13,6 +13,7 @@
 #include "ended.h"
 #include "events.h"
 #include "fastpath.h"
+#include "grant.h"
 #include "guarded.h"
 #include "refusals.h"
 #include "refuse.h"
@@ -40,6 +41,7 @@ void
 _PG_init(void)
 {
 	lockfence_settings_init();
+	lockfence_grant_init();
 	lockfence_events_init();
 	lockfence_timeline_init();
 	lockfence_validator_init();

@@ -17,6 +17,8 @@
 #include "fence.h"
 #include "fencecache.h"
 #include "fencedef.h"
+#include "grant.h"
+#include "granted.h"
 #include "lockfence.h"
 #include "mark.h"
 #include "names.h"
@@ -47,6 +49,7 @@ present(FunctionCallInfo fcinfo, bool by_administrator)
 	tokens.given = PG_GETARG_INT64(1);
 	PreventCommandDuringRecovery("lockfence.present()");
 
+	lockfence_present_grant_first(&check, tokens.given);
 	(void) lockfence_admit(&check, &tokens, &previous);
 	lockfence_reveal_name(check.write.resource);
 	lockfence_count(NULL, LOCKFENCE_ACCEPTED);
@@ -113,16 +116,32 @@ put_held(const char *resource, const HeldToken *held, void *rsinfo)
 	put_presented((ReturnSetInfo *) rsinfo, readable_name(resource, held->table), held->token);
 }
 
-/* presented(): the ambient token (resource null), and the memo */
+/* The same, of what the session was granted and the transaction does not hold yet. */
+static void
+put_granted(const char *resource, FenceToken token, void *rsinfo)
+{
+	if (resource == NULL)
+		return;
+	if (lockfence_held_token(resource) == NULL)
+		put_presented((ReturnSetInfo *) rsinfo, resource, token);
+	else
+		lockfence_reveal_name(resource);
+}
+
+/* presented(): the ambient token (resource null), the session's grant, and the memo */
 Datum
 lockfence_presented(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	FenceToken	ambient = lockfence_ambient_token();
+	FencedWrite nowhere = {0};
+	FenceToken	ambient;
 
+	(void) lockfence_admit_session_grant(&nowhere);
+	ambient = lockfence_ambient_in_force();
 	lockfence_begin_rows(fcinfo);
 	if (ambient != 0)
 		put_presented(rsinfo, NULL, ambient);
+	lockfence_visit_grants(put_granted, rsinfo);
 	lockfence_visit_held_tokens(put_held, rsinfo);
 	return (Datum) 0;
 }

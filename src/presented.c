@@ -9,6 +9,7 @@
 
 #include "check.h"
 #include "fencedef.h"
+#include "grant.h"
 #include "lockfence.h"
 #include "presented.h"
 #include "refuse.h"
@@ -16,16 +17,60 @@
 #include "visible.h"
 #include "xact.h"
 
+/*
+ * May the write use what its session was granted, if anything?  False if an advisory
+ * fence refused that.
+ */
+bool
+lockfence_admit_session_grant(const FencedWrite *write)
+{
+	const char *problem;
+
+	if (!lockfence_session_has_grant())
+		return true;
+	problem = lockfence_grant_problem();
+	if (problem == NULL)
+		lockfence_require_grant_privilege();
+	else
+		lockfence_refuse_unreadable_grant(write, problem);
+	return problem == NULL;
+}
+
+/* What the session was granted, once it was seen to be readable; 0: nothing. */
+static FenceToken
+granted_token(const char *resource)
+{
+	return lockfence_session_has_grant() && lockfence_grant_problem() == NULL ?
+		lockfence_granted_token(resource) : 0;
+}
+
+/* The token presented for whatever is written, by the transaction or for the session. */
+FenceToken
+lockfence_ambient_in_force(void)
+{
+	FenceToken	ambient = lockfence_ambient_token();
+
+	return ambient ? ambient : granted_token(NULL);
+}
+
+/* The token presented for the resource, by the transaction or for the session. */
+FenceToken
+lockfence_named_in_force(const char *resource)
+{
+	const HeldToken *held = lockfence_held_token(resource);
+
+	return held ? held->token : granted_token(resource);
+}
+
 /* What is presented for a write to the resource, or to a row of the table (NULL). */
 PresentedTokens
 lockfence_presented_tokens(Relation rel, const char *resource)
 {
-	const HeldToken *held = resource ? lockfence_held_token(resource) : NULL;
 	const CallToken *call = lockfence_call_token(rel);
 
 	return (PresentedTokens) {
-		.named = held ? held->token : 0,
-		.ambient = lockfence_ambient_token(),
+		.named = resource ? lockfence_named_in_force(resource) : 0,
+		.ambient = lockfence_ambient_in_force(),
 		.given = call ? call->token : 0,
 		.is_settled = call && call->refused
 	};
@@ -51,6 +96,8 @@ lockfence_choose_token(const FencedWrite *write, const PresentedTokens *tokens, 
 {
 	FenceToken	presented = tokens->named ? tokens->named : tokens->ambient;
 
+	if (!lockfence_admit_session_grant(write))
+		return false;
 	if (tokens->is_invalid)
 	{
 		lockfence_refuse_invalid(write, tokens->is_null, tokens->is_null ? 0 : tokens->column);
@@ -91,6 +138,11 @@ lockfence_settle_missing(const FenceCheck *check)
 	if (check->fence->missing_allowed)
 		lockfence_count(check->write.rel, LOCKFENCE_UNPROTECTED);
 	else
-		lockfence_refuse_missing(&check->write,
-								 missing_hint(check->fence, check->sets_columns));
+	{
+		char	   *hint = missing_hint(check->fence, check->sets_columns);
+
+		if (lockfence_session_has_grant())
+			hint = psprintf("The session's grant (lockfence.session_grant) does not name the resource. %s", hint);
+		lockfence_refuse_missing(&check->write, hint);
+	}
 }

@@ -22,6 +22,9 @@ typedef struct PresentedTokens
 								 * counts where the rest is missing */
 } PresentedTokens;
 
+extern bool lockfence_admit_session_grant(const FencedWrite *write);
+extern FenceToken lockfence_ambient_in_force(void);
+extern FenceToken lockfence_named_in_force(const char *resource);
 extern PresentedTokens lockfence_presented_tokens(Relation rel, const char *resource);
 extern bool lockfence_choose_token(const FencedWrite *write, const PresentedTokens *tokens,
 								   FenceToken *token);

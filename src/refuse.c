@@ -19,6 +19,7 @@
 #include "utils/relcache.h"
 
 #include "check.h"
+#include "grant.h"
 #include "lockfence.h"
 #include "readable.h"
 #include "refuse.h"
@@ -248,6 +249,17 @@ lockfence_refuse_invalid(const FencedWrite *write, bool isnull, FenceToken token
 	});
 }
 
+/* LF003: what the client gave as its session's grant. */
+void
+lockfence_refuse_unreadable_grant(const FencedWrite *write, const char *problem)
+{
+	refuse(write, (Refused) {
+		.message = REFUSED_UNREADABLE_GRANT,
+		.subject = "lockfence.session_grant",
+		.detail = problem
+	});
+}
+
 /* LF003: the epoch has no token above the last one. */
 void
 lockfence_refuse_exhausted(const FencedWrite *write, FenceToken last)
@@ -308,6 +320,8 @@ lockfence_refuse_conflicting(const FencedWrite *write,
 {
 	refuse(write, (Refused) {
 		.message = REFUSED_CONFLICTING,.token = token,.mark = other,
+		.hint = lockfence_session_has_grant() ?
+			"Use one grant per transaction and present its token everywhere. The session presents the tokens of lockfence.session_grant in every transaction." : NULL,
 		.detail = psprintf("%s is %s, %s is %s.",
 						   token_source, lockfence_token_text(token),
 						   other_source, lockfence_token_text(other))

@@ -30,6 +30,7 @@ extern void lockfence_refuse_lapsed(const FencedWrite *write, FenceToken token,
 extern void lockfence_refuse_missing(const FencedWrite *write, const char *hint);
 extern void lockfence_refuse_invalid(const FencedWrite *write, bool isnull,
 									 FenceToken token);
+extern void lockfence_refuse_unreadable_grant(const FencedWrite *write, const char *problem);
 extern void lockfence_refuse_exhausted(const FencedWrite *write, FenceToken last);
 extern void lockfence_refuse_unknown_epoch(const FencedWrite *write,
 										   FenceToken token, int epoch);

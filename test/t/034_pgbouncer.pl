@@ -326,5 +326,25 @@ foreach my $protocol ('simple', 'extended')
 		qr{processed: 1000/1000}, "twenty clients on two connections, $protocol protocol");
 }
 
+# ---- the grant of a whole session, which would be that of whatever client has the connection next
+
+my $GRANT = "options='-c lockfence.session_grant=200'";
+my $direct = DBI->connect("dbi:Pg:host=@{[$node->host]};port=@{[$node->port]};dbname=postgres;$GRANT", 'app', '', { PrintError => 0 });
+is(outcome($direct, $WRITE), 'ok', 'a session grant, without a pooler');
+ok(!DBI->connect(dsn('transaction') . ";$GRANT", 'app', '', { PrintError => 0 }), 'PgBouncer refuses it');
+like(DBI->errstr, qr/startup parameter.*options/, 'and says so');
+stop_pooler();
+start_pooler('ignore_startup_parameters = options');
+foreach my $pool ('transaction', 'session', 'statement')
+{
+	my $client = DBI->connect(dsn($pool) . ";$GRANT", 'app', '', { PrintError => 0 }) or die DBI->errstr;
+
+	is(value($client, 'SELECT count(*) FROM lockfence.presented()'), 0, "or drops it: $pool pooling presents nothing");
+	is(outcome($client, $WRITE), 'LF002', 'and no write passes');
+	isnt(outcome($client, "SET lockfence.session_grant = '10'"), 'ok', 'nor can the client set it') if $pool eq 'session';
+	is(outcome($client, $WRITE), 'LF002', 'still');
+	$client->disconnect;
+}
+
 stop_pooler();
 done_testing();
