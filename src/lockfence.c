@@ -15,6 +15,7 @@
 #include "fastpath.h"
 #include "grant.h"
 #include "guarded.h"
+#include "offenders.h"
 #include "refusals.h"
 #include "refuse.h"
 #include "settings.h"
@@ -31,6 +32,7 @@ void		_PG_init(void);
 static const SharedSegment *const segments[] = {
 	&lockfence_stats_segment,
 	&lockfence_refusals_segment,
+	&lockfence_offenders_segment,
 	&lockfence_fastpath_segment,
 	&lockfence_cache_segment,
 	&lockfence_breaker_segment,
@@ -48,6 +50,7 @@ _PG_init(void)
 	lockfence_guarded_init();
 	lockfence_stats_init();
 	lockfence_refusals_init();
+	lockfence_offenders_init();
 	lockfence_ended_init();
 	lockfence_unchecked_init();
 	lockfence_set_refusal_sink(lockfence_record_refusal);

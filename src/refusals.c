@@ -1,12 +1,13 @@
 /*
  * refusals.c
- *		A refusal as administrators see it: in the ring of the last ones, in shared
+ *		A refusal as administrators see it: in the rings of the last ones, in shared
  *		memory, and in the server's log.
  *
- * A slot of the ring is written under a spinlock of its own.
+ * There is a ring for stale tokens and one for all others.  A slot of a ring is
+ * written under a spinlock of its own.
  *
- * The log has one line per refusal, in a fixed form, up to a number per minute and
- * table.  Beyond it, the error that goes to the client is kept out of the log
+ * The log has one line per refusal, in a fixed form, up to a number per minute,
+ * table and class.  Beyond it, the error that goes to the client is kept out of the log
  * as well, or a stale holder that tries again and again could fill a disk; the
  * next line tells how many were held back.  The report of an advisory fence
  * goes to clients only: its line tells all of it.
@@ -28,10 +29,9 @@
 #include "utils/tuplestore.h"
 
 #include "check.h"
-#include "client.h"
 #include "compat.h"
-#include "keptname.h"
 #include "lockfence.h"
+#include "offenders.h"
 #include "refusals.h"
 #include "refuse.h"
 #include "rows.h"
@@ -47,26 +47,25 @@
 typedef struct RefusalSlot
 {
 	slock_t		mutex;
-	uint64		number;			/* counted from 1; 0: empty */
-	TimestampTz at;
-	Oid			database;
-	Oid			table;
-	int			sqlstate;
-	FenceToken	token;
-	FenceToken	mark;
-	bool		advisory;
-	KeptName	resource;
-	SessionClient client;
+	uint64		number;			/* counted from 1 over both rings; 0: empty */
+	RecordedRefusal refusal;
 } RefusalSlot;
 
-typedef struct Ring
+/* What happened to a ring since it was emptied. */
+typedef struct RingTotals
 {
-	int			size;
-	pg_atomic_uint64 last;		/* number given out */
-	pg_atomic_uint64 forgotten; /* ... when the ring was emptied */
+	pg_atomic_uint64 written;
 	pg_atomic_uint64 overwritten;
-	RefusalSlot slots[FLEXIBLE_ARRAY_MEMBER];
-} Ring;
+} RingTotals;
+
+typedef struct Rings
+{
+	int			size;			/* of each */
+	pg_atomic_uint64 last;		/* number given out */
+	pg_atomic_uint64 position[NREFUSAL_CLASSES];	/* slots given out */
+	RingTotals	totals[NREFUSAL_CLASSES];
+	RefusalSlot slots[FLEXIBLE_ARRAY_MEMBER];	/* one ring after the other */
+} Rings;
 
 PG_FUNCTION_INFO_V1(lockfence_refusal_rows);
 
@@ -74,30 +73,35 @@ PG_FUNCTION_INFO_V1(lockfence_refusal_rows);
 static int	max_refusals = DEFAULT_MAX_REFUSALS;
 static int	log_refusals = 10;
 
-static Ring *ring = NULL;
+static Rings *rings = NULL;
 
 /* SQLSTATE of the error that follows, if the server's log is to be spared it. */
 static int	hidden_code = 0;
 static emit_log_hook_type previous_log_hook = NULL;
 
-/* How much shared memory the ring takes, in bytes. */
+/* How much shared memory the rings take, in bytes. */
 static Size
 memory_size(void)
 {
-	return add_size(offsetof(Ring, slots), mul_size(max_refusals, sizeof(RefusalSlot)));
+	return add_size(offsetof(Rings, slots),
+					mul_size(mul_size(NREFUSAL_CLASSES, max_refusals), sizeof(RefusalSlot)));
 }
 
 /* Make new memory ready for use. */
 static void
 init_memory(void *memory)
 {
-	Ring	   *fresh = (Ring *) memory;
+	Rings	   *fresh = (Rings *) memory;
 
 	fresh->size = max_refusals;
 	pg_atomic_init_u64(&fresh->last, 0);
-	pg_atomic_init_u64(&fresh->forgotten, 0);
-	pg_atomic_init_u64(&fresh->overwritten, 0);
-	for (int i = 0; i < fresh->size; i++)
+	for (int i = 0; i < NREFUSAL_CLASSES; i++)
+	{
+		pg_atomic_init_u64(&fresh->position[i], 0);
+		pg_atomic_init_u64(&fresh->totals[i].written, 0);
+		pg_atomic_init_u64(&fresh->totals[i].overwritten, 0);
+	}
+	for (int i = 0; i < NREFUSAL_CLASSES * fresh->size; i++)
 	{
 		SpinLockInit(&fresh->slots[i].mutex);
 		fresh->slots[i].number = 0;
@@ -106,13 +110,13 @@ init_memory(void *memory)
 
 const SharedSegment lockfence_refusals_segment = {memory_size, init_memory};
 
-/* The ring, or NULL where there is no memory for it. */
-static Ring *
-shared_ring(void)
+/* The rings, or NULL where there is no memory for them. */
+static Rings *
+shared_rings(void)
 {
-	if (ring == NULL)
-		ring = lockfence_look_at_memory(&lockfence_refusals_segment);
-	return ring;
+	if (rings == NULL)
+		rings = lockfence_look_at_memory(&lockfence_refusals_segment);
+	return rings;
 }
 
 /* Keep what was just refused out of the log, where that was decided. */
@@ -140,27 +144,25 @@ lockfence_refusals_init(void)
 {
 	DefineCustomIntVariable("lockfence.max_refusals",
 							"Sets how many of the last refusals are kept.",
-							NULL, &max_refusals, DEFAULT_MAX_REFUSALS, 1, 1 << 20,
+							"So many by stale tokens, and as many of all others.", &max_refusals, DEFAULT_MAX_REFUSALS, 1, 1 << 20,
 							lockfence_size_context(), 0, check_max_refusals, NULL, NULL);
 	DefineCustomIntVariable("lockfence.log_refusals",
 							"Sets how many refusals of a table are logged in a minute.",
-							"Those beyond are counted, and their number is told by the next line. 0 logs none, -1 all.",
+							"So many by stale tokens, and as many of all others. Those beyond are counted, and their number is told by the next line. 0 logs none, -1 all.",
 							&log_refusals, 10, -1, INT_MAX,
 							PGC_SUSET, 0, NULL, NULL, NULL);
 	previous_log_hook = emit_log_hook;
 	emit_log_hook = filter_log;
 }
 
-/* Put a refusal into the ring, over the oldest. */
+/* Put a refusal into the ring of its class, over the oldest. */
 static void
-keep_refusal(const FencedWrite *write, const Refusal *refusal)
+keep_refusal(RefusalClass class, const RecordedRefusal *refusal)
 {
-	uint64		number = pg_atomic_fetch_add_u64(&ring->last, 1) + 1;
-	RefusalSlot *slot = &ring->slots[number % ring->size];
+	uint64		number = pg_atomic_fetch_add_u64(&rings->last, 1) + 1;
+	uint64		position = pg_atomic_fetch_add_u64(&rings->position[class], 1);
+	RefusalSlot *slot = &rings->slots[class * rings->size + position % rings->size];
 	bool		overwrites;
-	TimestampTz now = GetCurrentTimestamp();
-	SessionClient client = lockfence_this_client();
-	KeptName	resource = lockfence_keep_name(refusal->resource);
 
 	SpinLockAcquire(&slot->mutex);
 	overwrites = slot->number != 0;
@@ -168,48 +170,44 @@ keep_refusal(const FencedWrite *write, const Refusal *refusal)
 	if (slot->number < number)
 	{
 		slot->number = number;
-		slot->at = now;
-		slot->database = MyDatabaseId;
-		slot->table = write->rel ? RelationGetRelid(write->rel) : InvalidOid;
-		slot->sqlstate = refusal->sqlstate;
-		slot->token = refusal->token;
-		slot->mark = refusal->mark;
-		slot->advisory = write->advisory;
-		slot->resource = resource;
-		slot->client = client;
+		slot->refusal = *refusal;
 	}
 	SpinLockRelease(&slot->mutex);
+	pg_atomic_fetch_add_u64(&rings->totals[class].written, 1);
 	if (overwrites)
-		pg_atomic_fetch_add_u64(&ring->overwritten, 1);
+		pg_atomic_fetch_add_u64(&rings->totals[class].overwritten, 1);
 }
 
-/* How many refusals can be kept, were recorded, and were overwritten. */
-RefusalTotals
-lockfence_refusal_totals(void)
+/* How many refusals of the class can be kept, are kept, and were overwritten. */
+KeptTotals
+lockfence_refusal_totals(RefusalClass class)
 {
-	RefusalTotals totals = {0};
+	KeptTotals	totals = {0};
 
-	if (shared_ring() == NULL)
+	if (shared_rings() == NULL)
 		return totals;
-	totals.capacity = ring->size;
-	totals.recorded = pg_atomic_read_u64(&ring->last) - pg_atomic_read_u64(&ring->forgotten);
-	totals.overwritten = pg_atomic_read_u64(&ring->overwritten);
+	totals.capacity = rings->size;
+	totals.evicted = pg_atomic_read_u64(&rings->totals[class].overwritten);
+	totals.used = pg_atomic_read_u64(&rings->totals[class].written) - totals.evicted;
 	return totals;
 }
 
-/* Empty the ring; the numbers go on. */
+/* Empty the rings; the numbers go on. */
 void
 lockfence_forget_refusals(void)
 {
-	if (shared_ring() == NULL)
+	if (shared_rings() == NULL)
 		return;
-	pg_atomic_write_u64(&ring->forgotten, pg_atomic_read_u64(&ring->last));
-	pg_atomic_write_u64(&ring->overwritten, 0);
-	for (int i = 0; i < ring->size; i++)
+	for (int i = 0; i < NREFUSAL_CLASSES; i++)
 	{
-		SpinLockAcquire(&ring->slots[i].mutex);
-		ring->slots[i].number = 0;
-		SpinLockRelease(&ring->slots[i].mutex);
+		pg_atomic_write_u64(&rings->totals[i].written, 0);
+		pg_atomic_write_u64(&rings->totals[i].overwritten, 0);
+	}
+	for (int i = 0; i < NREFUSAL_CLASSES * rings->size; i++)
+	{
+		SpinLockAcquire(&rings->slots[i].mutex);
+		rings->slots[i].number = 0;
+		SpinLockRelease(&rings->slots[i].mutex);
 	}
 }
 
@@ -260,10 +258,9 @@ quote_token(FenceToken token)
 
 /* One line for the server's log alone, with the fields in a fixed order. */
 static void
-log_refusal(const FencedWrite *write, const Refusal *refusal, uint64 suppressed)
+log_refusal(const FencedWrite *write, const Refusal *refusal, const SessionClient *client, uint64 suppressed)
 {
 	Relation	rel = write->rel;
-	SessionClient client = lockfence_this_client();
 
 	ereport(LOG_SERVER_ONLY,
 			(errcode(refusal->sqlstate),
@@ -274,9 +271,9 @@ log_refusal(const FencedWrite *write, const Refusal *refusal, uint64 suppressed)
 					quote_text(rel ? RelationGetRelationName(rel) : NULL),
 					quote_text(refusal->resource),
 					quote_token(refusal->token), quote_token(refusal->mark),
-					quote_text(GetUserNameFromId(client.role, true)),
-					quote_text(client.application_name), quote_text(client.address),
-					client.pid, suppressed),
+					quote_text(GetUserNameFromId(client->role, true)),
+					quote_text(client->application_name), quote_text(client->address),
+					client->pid, suppressed),
 			 errhidestmt(true), errhidecontext(true),
 			 rel ? errtable(rel) : 0));
 }
@@ -310,59 +307,82 @@ count_refusal(const FencedWrite *write, const Refusal *refusal)
 	}
 }
 
-/* Count, keep and log a refusal, before it is raised. */
-void
-lockfence_record_refusal(const FencedWrite *write, const Refusal *refusal)
+/* Log a refusal if it may be; tell the log of the error that follows. */
+static void
+log_within_limit(const FencedWrite *write, const Refusal *refusal, RefusalClass class, const SessionClient *client)
 {
 	uint64		suppressed;
 
-	count_refusal(write, refusal);
-	if (lockfence_tracks() && shared_ring() != NULL)
-		keep_refusal(write, refusal);
-
 	hidden_code = 0;
-	if (may_log(lockfence_log_window(write->rel), &suppressed))
-		log_refusal(write, refusal, suppressed);
+	if (may_log(lockfence_log_window(write->rel, class), &suppressed))
+		log_refusal(write, refusal, client, suppressed);
 	else if (log_refusals != 0)
 		hidden_code = refusal->sqlstate;
 	if (write->advisory)
 		hidden_code = refusal->sqlstate;
 }
 
+/* Count, keep and log a refusal, before it is raised. */
+void
+lockfence_record_refusal(const FencedWrite *write, const Refusal *refusal)
+{
+	RefusalClass class = counter_of(refusal->sqlstate) == LOCKFENCE_STALE ? STALE_REFUSALS : OTHER_REFUSALS;
+	RecordedRefusal record = {
+		.at = GetCurrentTimestamp(),
+		.database = MyDatabaseId,
+		.table = write->rel ? RelationGetRelid(write->rel) : InvalidOid,
+		.sqlstate = refusal->sqlstate,
+		.token = refusal->token,
+		.mark = refusal->mark,
+		.advisory = write->advisory,
+		.resource = lockfence_keep_name(refusal->resource),
+		.client = lockfence_this_client()
+	};
+
+	count_refusal(write, refusal);
+	if (lockfence_tracks() && shared_rings() != NULL)
+	{
+		keep_refusal(class, &record);
+		lockfence_count_offender(class, &record);
+	}
+	log_within_limit(write, refusal, class, &record.client);
+}
+
 /* Add one row of _refusals(). */
 static void
-put_refusal(ReturnSetInfo *rsinfo, RefusalSlot *slot)
+put_refusal(ReturnSetInfo *rsinfo, const RefusalSlot *slot)
 {
+	const RecordedRefusal *refusal = &slot->refusal;
 	Datum		values[9 + CLIENT_COLUMNS];
 	bool		isnull[9 + CLIENT_COLUMNS] = {false};
 	int			n = 0;
 
 	values[n++] = Int64GetDatum((int64) slot->number);
-	values[n++] = TimestampTzGetDatum(slot->at);
-	values[n++] = ObjectIdGetDatum(slot->database);
-	values[n++] = ObjectIdGetDatum(slot->table);
-	values[n++] = CStringGetTextDatum(unpack_sql_state(slot->sqlstate));
-	values[n++] = BoolGetDatum(slot->advisory);
-	isnull[n] = slot->resource.text[0] == '\0';
-	values[n++] = lockfence_kept_name(&slot->resource);
-	isnull[n] = slot->token == 0;
-	values[n++] = Int64GetDatum(slot->token);
-	isnull[n] = slot->mark == 0;
-	values[n++] = Int64GetDatum(slot->mark);
-	lockfence_client_columns(&slot->client, values + n, isnull + n);
+	values[n++] = TimestampTzGetDatum(refusal->at);
+	values[n++] = ObjectIdGetDatum(refusal->database);
+	values[n++] = ObjectIdGetDatum(refusal->table);
+	values[n++] = CStringGetTextDatum(unpack_sql_state(refusal->sqlstate));
+	values[n++] = BoolGetDatum(refusal->advisory);
+	isnull[n] = refusal->resource.text[0] == '\0';
+	values[n++] = lockfence_kept_name(&refusal->resource);
+	isnull[n] = refusal->token == 0;
+	values[n++] = Int64GetDatum(refusal->token);
+	isnull[n] = refusal->mark == 0;
+	values[n++] = Int64GetDatum(refusal->mark);
+	lockfence_client_columns(&refusal->client, values + n, isnull + n);
 	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, isnull);
 }
 
-/* _refusals(): the ring, in no order */
+/* _refusals(): the rings, in no order */
 Datum
 lockfence_refusal_rows(PG_FUNCTION_ARGS)
 {
 	lockfence_begin_rows(fcinfo);
-	if (shared_ring() == NULL)
+	if (shared_rings() == NULL)
 		return (Datum) 0;
-	for (int i = 0; i < ring->size; i++)
+	for (int i = 0; i < NREFUSAL_CLASSES * rings->size; i++)
 	{
-		RefusalSlot *slot = &ring->slots[i];
+		RefusalSlot *slot = &rings->slots[i];
 		RefusalSlot copy;
 
 		CHECK_FOR_INTERRUPTS();

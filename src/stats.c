@@ -50,7 +50,7 @@ typedef struct TableSlot
 	pg_atomic_uint64 key;		/* database and table */
 	pg_atomic_uint64 last_used; /* a timestamp */
 	pg_atomic_uint64 counters[LOCKFENCE_NCOUNTERS];
-	LogWindow	window;
+	LogWindow	windows[NREFUSAL_CLASSES];
 } TableSlot;
 
 /* A slot that this backend has found before. */
@@ -99,17 +99,23 @@ clear_slot(TableSlot *slot)
 {
 	for (int i = 0; i < LOCKFENCE_NCOUNTERS; i++)
 		pg_atomic_write_u64(&slot->counters[i], 0);
-	pg_atomic_write_u64(&slot->window.start, 0);
-	pg_atomic_write_u64(&slot->window.logged, 0);
-	pg_atomic_write_u64(&slot->window.suppressed, 0);
+	for (int i = 0; i < NREFUSAL_CLASSES; i++)
+	{
+		pg_atomic_write_u64(&slot->windows[i].start, 0);
+		pg_atomic_write_u64(&slot->windows[i].logged, 0);
+		pg_atomic_write_u64(&slot->windows[i].suppressed, 0);
+	}
 }
 
 static void
-init_window(LogWindow *window)
+init_windows(LogWindow *windows)
 {
-	pg_atomic_init_u64(&window->start, 0);
-	pg_atomic_init_u64(&window->logged, 0);
-	pg_atomic_init_u64(&window->suppressed, 0);
+	for (int i = 0; i < NREFUSAL_CLASSES; i++)
+	{
+		pg_atomic_init_u64(&windows[i].start, 0);
+		pg_atomic_init_u64(&windows[i].logged, 0);
+		pg_atomic_init_u64(&windows[i].suppressed, 0);
+	}
 }
 
 /* Make new memory ready for use. */
@@ -130,7 +136,7 @@ init_memory(void *memory)
 		pg_atomic_init_u64(&slot->last_used, 0);
 		for (int j = 0; j < LOCKFENCE_NCOUNTERS; j++)
 			pg_atomic_init_u64(&slot->counters[j], 0);
-		init_window(&slot->window);
+		init_windows(slot->windows);
 	}
 }
 
@@ -267,21 +273,21 @@ lockfence_count(Relation rel, LockfenceCounter counter)
 }
 
 /*
- * How many refusals of the relation were logged of late.  Without shared
- * memory, a session knows of its own.
+ * How many refusals of the relation and the class were logged of late.  Without
+ * shared memory, a session knows of its own.
  */
 LogWindow *
-lockfence_log_window(Relation rel)
+lockfence_log_window(Relation rel, RefusalClass class)
 {
-	static LogWindow local[LOCAL_WINDOWS];
+	static LogWindow local[LOCAL_WINDOWS][NREFUSAL_CLASSES];
 	static bool initialized = false;
 
 	if (lockfence_tracks())
-		return &relation_slot(rel)->window;
+		return &relation_slot(rel)->windows[class];
 	for (int i = 0; !initialized && i < LOCAL_WINDOWS; i++)
-		init_window(&local[i]);
+		init_windows(local[i]);
 	initialized = true;
-	return &local[(rel ? RelationGetRelid(rel) : 0) % LOCAL_WINDOWS];
+	return &local[(rel ? RelationGetRelid(rel) : 0) % LOCAL_WINDOWS][class];
 }
 
 /* What a column of the counters' rows is; from COUNTER_COLUMN on, a counter. */
@@ -323,6 +329,17 @@ find_column(Form_pg_attribute attribute)
 					lockfence_visible(NameStr(attribute->attname)), format_type_be(attribute->atttypid))));
 }
 
+/* How many refusals of the table were held back since the last line of their class. */
+static int64
+count_suppressed(TableSlot *slot)
+{
+	int64		suppressed = 0;
+
+	for (int i = 0; i < NREFUSAL_CLASSES; i++)
+		suppressed += (int64) pg_atomic_read_u64(&slot->windows[i].suppressed);
+	return suppressed;
+}
+
 static Datum
 column_value(TableSlot *slot, uint64 key, int column)
 {
@@ -333,7 +350,7 @@ column_value(TableSlot *slot, uint64 key, int column)
 		case TABLE_COLUMN:
 			return ObjectIdGetDatum((Oid) key);
 		case SUPPRESSED_COLUMN:
-			return Int64GetDatum((int64) pg_atomic_read_u64(&slot->window.suppressed));
+			return Int64GetDatum(count_suppressed(slot));
 		case LAST_USED_COLUMN:
 			return TimestampTzGetDatum((TimestampTz) pg_atomic_read_u64(&slot->last_used));
 		default:

@@ -9,6 +9,7 @@
 #include "port/atomics.h"
 #include "utils/rel.h"
 
+#include "recorded.h"
 #include "shmem.h"
 
 typedef enum LockfenceCounter
@@ -42,6 +43,6 @@ extern bool lockfence_tracks(void);
 extern void lockfence_count(Relation rel, LockfenceCounter counter);
 extern StatsTotals lockfence_stats_totals(void);
 extern void lockfence_forget_stats(void);
-extern LogWindow *lockfence_log_window(Relation rel);
+extern LogWindow *lockfence_log_window(Relation rel, RefusalClass class);
 
 #endif							/* LOCKFENCE_STATS_H */
