@@ -28,6 +28,16 @@ SELECT lockfence.issue_from('lock', 'i/{name}', '{owner}', wait => '0');
 SELECT lockfence.issue_from('lock', 'i/{name}', '{owner}', wait => '2 hours');
 SELECT lockfence.issue_from('lock', preset => 'shedlok');
 SELECT lockfence.issue_from('lock', preset => 'shedlock');
+-- a preset's owner names a grant only where the resource names its row
+CREATE FUNCTION needs_owner(preset text, resource text) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM lockfence._check_preset_owner(preset, resource);
+	RETURN false;
+EXCEPTION WHEN invalid_parameter_value THEN
+	RETURN true;
+END$$;
+SELECT name, needs_owner(name, 'i/shared') AS shared, needs_owner(name, 'i/' || resource) AS of_the_row
+FROM lockfence._issuer_presets() ORDER BY name COLLATE "C";
 CREATE VIEW view AS SELECT 1;
 SELECT lockfence.issue_from('view', 'i/x', 'y');
 SELECT lockfence.issue_from('pg_class', 'i/x', 'y');
