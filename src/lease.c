@@ -203,14 +203,18 @@ lockfence_put_lease(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* _refuse_lease(resource, token, owner): LF001; the token, or the owner, does not have the lease */
+/* _refuse_lease(resource, token, owner, granted): LF001; the token, or the owner, does not have the lease */
 Datum
 lockfence_refuse_lease(PG_FUNCTION_ARGS)
 {
 	FencedWrite write = {.resource = lockfence_require_resource(fcinfo, 0)};
+	FenceToken	token = PG_ARGISNULL(1) ? 0 : PG_GETARG_INT64(1);
+	char	   *owner = PG_ARGISNULL(2) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(2));
 
-	lockfence_refuse_lapsed(&write, PG_ARGISNULL(1) ? 0 : PG_GETARG_INT64(1),
-							PG_ARGISNULL(2) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(2)));
+	if (PG_GETARG_BOOL(3))
+		lockfence_refuse_lapsed(&write, token, owner);
+	else
+		lockfence_refuse_ungranted(&write, token, owner);
 	PG_RETURN_VOID();
 }
 

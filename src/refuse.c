@@ -223,6 +223,18 @@ lockfence_refuse_lapsed(const FencedWrite *write, FenceToken token, const char *
 	});
 }
 
+/* LF001: the token, or the owner, has no lease, since no grant of the resource is on record. */
+void
+lockfence_refuse_ungranted(const FencedWrite *write, FenceToken token, const char *owner)
+{
+	refuse(write, (Refused) {
+		.message = REFUSED_UNGRANTED,.token = token,
+		.detail = owner != NULL ?
+			psprintf("There is no token for owner \"%s\".", lockfence_visible(owner)) :
+			psprintf("There is no lease to renew with token %s.", lockfence_token_text(token))
+	});
+}
+
 /* LF002: the write presents no token. */
 void
 lockfence_refuse_missing(const FencedWrite *write, const char *hint)

@@ -27,6 +27,8 @@ extern void lockfence_refuse_old_epoch(const FencedWrite *write,
 									   FenceToken token, int epoch);
 extern void lockfence_refuse_lapsed(const FencedWrite *write, FenceToken token,
 									const char *owner);
+extern void lockfence_refuse_ungranted(const FencedWrite *write, FenceToken token,
+									   const char *owner);
 extern void lockfence_refuse_missing(const FencedWrite *write, const char *hint);
 extern void lockfence_refuse_invalid(const FencedWrite *write, bool isnull,
 									 FenceToken token);

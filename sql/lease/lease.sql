@@ -90,12 +90,12 @@ AS 'MODULE_PATHNAME', 'lockfence_put_lease';
 COMMENT ON FUNCTION lockfence._put_lease(lockfence.fence_token, timestamp with time zone, timestamp with time zone, text, text) IS
 'writes the row of a resource in lockfence.lease; for a transaction that has locked it, or has issued the token';
 
-CREATE FUNCTION lockfence._refuse_lease(resource text, token lockfence.fence_token, owner text)
+CREATE FUNCTION lockfence._refuse_lease(resource text, token lockfence.fence_token, owner text, granted boolean)
 RETURNS void
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'lockfence_refuse_lease';
-COMMENT ON FUNCTION lockfence._refuse_lease(text, lockfence.fence_token, text) IS
-'raises LF001 and counts it: the token, or the owner, does not have the lease';
+COMMENT ON FUNCTION lockfence._refuse_lease(text, lockfence.fence_token, text, boolean) IS
+'raises LF001 and counts it: the token, or the owner, does not have the lease; granted: whether a grant of the resource is on record';
 
 CREATE FUNCTION lockfence._count_declined()
 RETURNS void
@@ -293,7 +293,7 @@ BEGIN
 	END IF;
 	held := lockfence._lock_lease(resource, false);
 	IF held.owner IS NULL OR held.token <> token THEN
-		PERFORM lockfence._refuse_lease(resource, token, NULL);
+		PERFORM lockfence._refuse_lease(resource, token, NULL, held.token IS NOT NULL);
 	ELSIF held.expires_at IS NULL THEN
 		RAISE EXCEPTION 'resource "%" is granted by a lock table', lockfence._visible(resource)
 			USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Renew the lock in that table.';
@@ -338,7 +338,7 @@ BEGIN
 	PERFORM lockfence._require_name('resource', resource), lockfence._require_name('owner', owner);
 	held := lockfence._find_lease(resource);
 	IF held.owner IS DISTINCT FROM owner COLLATE "C" THEN
-		PERFORM lockfence._refuse_lease(resource, NULL, owner);
+		PERFORM lockfence._refuse_lease(resource, NULL, owner, held.token IS NOT NULL);
 	END IF;
 	RETURN held.token;
 END
@@ -393,7 +393,7 @@ REVOKE ALL ON FUNCTION
 	lockfence._issue_grant(text, lockfence.fence_token, boolean),
 	lockfence._present(text, lockfence.fence_token),
 	lockfence._put_lease(lockfence.fence_token, timestamp with time zone, timestamp with time zone, text, text),
-	lockfence._refuse_lease(text, lockfence.fence_token, text),
+	lockfence._refuse_lease(text, lockfence.fence_token, text, boolean),
 	lockfence._notify_lease(text),
 	lockfence._count_declined(),
 	lockfence._lock_free_lease(text, boolean),

@@ -40,7 +40,10 @@ COMMIT;
 SELECT lockfence.token_of('lease:report', 'one');
 SELECT * FROM try($$SELECT lockfence.token_of('lease:report', 'two')$$);
 SELECT * FROM try($$SELECT lockfence.present_as('lease:report', 'two')$$);
-SELECT code FROM try($$SELECT lockfence.token_of('lease:none', 'one')$$);
+-- ... which is not said where no grant is on record
+SELECT f.call, t.* FROM unnest(ARRAY['token_of(''lease:none'', ''one'')', 'present_as(''lease:none'', ''one'')', 'renew(''lease:none'', 7, ''1 hour'')']) f (call),
+	try('SELECT lockfence.' || f.call) t;
+SELECT count(*) FROM lockfence.mark WHERE resource = 'lease:none';
 
 -- Renewed, from now on and not from the end.
 SELECT lockfence.renew('lease:report', 1, '2 hours') - clock_timestamp() BETWEEN '119 minutes' AND '120 minutes' AS two_hours;
@@ -187,7 +190,7 @@ CREATE ROLE regress_lf_worker;
 SET ROLE regress_lf_worker;
 SELECT code, message FROM unnest(ARRAY['acquire(''r'', ''o'', ''1 s'')', 'renew(''r'', 1, ''1 s'')', 'release(''r'', 1)', 'token_of(''r'', ''o'')',
 	'present_as(''r'', ''o'')', 'prune_leases(''1 s'')', '_find_lease(''r'')', '_lock_lease(''r'', false)', '_find_mark(''r'')', '_issue_grant(''r'', 1, true)', '_put_lease(1, now(), now(), ''r'', ''o'')', '_lock_free_lease(''r'', true)', '_grant(''r'', ''o'', ''1 s'', ''0'', 1)',
-	'_notify_lease(''r'')', '_refuse_lease(''r'', 1, ''o'')']) f, try('SELECT lockfence.' || f);
+	'_notify_lease(''r'')', '_refuse_lease(''r'', 1, ''o'', true)']) f, try('SELECT lockfence.' || f);
 SELECT code FROM try('SELECT FROM lockfence.leases');
 SELECT code FROM try('SELECT FROM lockfence.lease');
 RESET ROLE;
