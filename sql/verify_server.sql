@@ -19,6 +19,7 @@ BEGIN
 			JOIN (VALUES
 				('session_replication_role', 'replica_role_grant', 'it can keep triggers that are not ALWAYS from firing.'),
 				('lockfence.bypass', 'bypass_grant', 'it can write past every fence.'),
+				('lockfence.enforcement', 'enforcement_grant', 'it can have every fence report instead of refusing.'),
 				('lockfence.preempt', 'preempt_grant', 'it can end other roles'' transactions.'),
 				('lockfence.validator', 'validator_grant', 'it can raise marks to tokens that no validator was asked about.')
 			) AS s (name, code, problem) ON s.name = p.parname
@@ -40,9 +41,11 @@ AS $$
 		FROM unnest(config) AS s (setting)
 	) AS c (name, value) JOIN (VALUES
 		('session_replication_role', 'replica_role', 'warning', 'only triggers that fire always do'),
-		('lockfence.bypass', 'bypass', 'error', 'no fence decides')
+		('lockfence.bypass', 'bypass', 'error', 'no fence decides'),
+		('lockfence.enforcement', 'enforcement', 'warning', 'every fence only reports')
 	) AS v (name, code, severity, problem) ON v.name = c.name
 	WHERE CASE c.name WHEN 'session_replication_role' THEN c.value = 'replica'
+		WHEN 'lockfence.enforcement' THEN c.value = 'advisory'
 		ELSE c.value !~ '^(of|off|f|fa|fal|fals|false|n|no|0)$' END
 $$;
 COMMENT ON FUNCTION lockfence._switched_off(text[]) IS
@@ -55,7 +58,8 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT NULL::regclass, o.severity, o.code || '_setting',
 		format('%s is set %s: there %s.', o.setting, w.place, o.problem),
-		NULL, 'Reset it there, unless it is the role for maintenance.'
+		NULL, CASE o.code WHEN 'enforcement' THEN 'Reset it there, once the trial is over.'
+			ELSE 'Reset it there, unless it is the role for maintenance.' END
 	FROM pg_db_role_setting s
 		LEFT JOIN pg_database d ON d.oid = s.setdatabase
 		CROSS JOIN LATERAL lockfence._switched_off(s.setconfig) o
@@ -72,11 +76,14 @@ AS $$
 	FROM pg_proc p CROSS JOIN LATERAL lockfence._switched_off(p.proconfig) o
 	WHERE p.proconfig IS NOT NULL
 	UNION ALL
-	SELECT NULL, 'error', 'bypass_is_on',
-		'lockfence.bypass is on in this session: no fence decides.',
-		NULL, CASE WHEN 'configuration file' = (SELECT source FROM pg_settings WHERE name = 'lockfence.bypass')
-			THEN 'Take it out of the configuration file, and reload.' ELSE 'Set it off in this session.' END
-	FROM lockfence._switched_off(ARRAY['lockfence.bypass=' || nullif(current_setting('lockfence.bypass', true), '')])
+	SELECT NULL, o.severity, v.code, format('%s is %s in this session: %s.', o.setting, v.value, o.problem),
+		NULL, CASE WHEN 'configuration file' = (SELECT s.source FROM pg_settings s WHERE s.name = o.setting)
+			THEN 'Take it out of the configuration file, and reload.' ELSE v.advice END
+	FROM (VALUES
+			('lockfence.bypass', 'bypass_is_on', 'on', 'Set it off in this session.'),
+			('lockfence.enforcement', 'enforcement_is_advisory', 'advisory', 'Reset it where it is set now, once the trial is over.')
+		) AS v (setting, code, value, advice)
+		CROSS JOIN LATERAL lockfence._switched_off(ARRAY[v.setting || '=' || nullif(current_setting(v.setting, true), '')]) o
 $$;
 COMMENT ON FUNCTION lockfence._verify_settings() IS
 'findings of verify(): settings in force that switch guards off';

@@ -133,7 +133,7 @@ hold_mark(MarkScan *scan, const FenceCheck *check)
 {
 	bool		by_tuple = lockfence_held_locks() >= lockfence_max_resource_locks;
 
-	if (!(by_tuple ? lockfence_hold_by_tuple(scan) : lockfence_hold_mark(scan)))
+	if (!(by_tuple ? lockfence_hold_by_tuple(scan, check) : lockfence_hold_mark(scan, check)))
 		return START_OVER;
 	if (!by_tuple && !scan->own)
 		lockfence_cache_put(scan->resource, check->token, scan->witness);
@@ -157,7 +157,7 @@ hold_cached_mark(const ResourceKey *resource, const FenceCheck *check)
 		lockfence_compare(check->token, lockfence_cache_find(resource, &look)) != EQUAL)
 		return false;
 	if (!lockfence_try_hold(&hold, resource, false))
-		lockfence_wait_for_hold(&hold);
+		lockfence_await_hold(&hold, check);
 	if (!lockfence_cache_unchanged(&look) || !lockfence_grant_hold(&hold))
 	{
 		lockfence_release_hold(&hold);
@@ -294,7 +294,7 @@ is_remembered(const FenceCheck *check)
 {
 	const HeldToken *held = lockfence_held_token(check->write.resource);
 
-	return held != NULL && held->token == check->token &&
+	return held != NULL && held->token == check->token && !held->refused &&
 		passes_stored(check) && (held->advanced || !check->single_use);
 }
 
@@ -340,7 +340,10 @@ check_and_advance(const FenceCheck *check, FenceToken *previous)
 	if (is_remembered(check))
 		return true;
 	if (!lockfence_check_epoch(&check->write, check->token))
+	{
+		*previous = 0;			/* the mark was not looked at */
 		return false;
+	}
 
 	lockfence_set_resource_key(&key, check->write.resource);
 	if (hold_cached_mark(&key, check))

@@ -6,7 +6,8 @@
  * that they survive pg_dump and cannot disagree with a second copy.  Columns are
  * named, and resolved per relation, since partitions number theirs differently.
  * A name that cannot be resolved is an error: a fence that does not know its
- * resource rejects all writes.
+ * resource rejects all writes; or reports them all, if it is advisory, for which
+ * the error is kept with it.
  *
  * Parsed fences are cached per backend, by trigger.  An invalidation only raises
  * counters; a stale fence is parsed again at its next use.  Before any fence is
@@ -30,7 +31,9 @@
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 
+#include "advisory.h"
 #include "args.h"
+#include "attempt.h"
 #include "check.h"
 #include "fencecache.h"
 #include "fencedef.h"
@@ -134,20 +137,15 @@ copy_setting(const FenceSettings *settings, FenceSetting setting)
 
 /* What a trigger's arguments declare; an error if they are not valid. */
 static void
-take_settings(Fence *fence, Relation rel, const Trigger *trigger)
+take_settings(Fence *fence, Relation rel, const FenceSettings *settings)
 {
-	FenceSettings settings = {0};
-
-	for (int i = 0; i < trigger->tgnargs; i++)
-		lockfence_read_argument(&settings, trigger->tgargs[i]);
-	lockfence_raise_fault(&settings.fault);
-	fence->resource = copy_setting(&settings, SETTING_RESOURCE);
-	fence->token_column = copy_setting(&settings, SETTING_TOKEN_COLUMN);
-	fence->presented_only = settings.values[SETTING_ACCEPT] != NULL;
-	fence->advisory = settings.values[SETTING_ENFORCEMENT] != NULL;
-	fence->missing_allowed = settings.values[SETTING_MISSING] != NULL;
-	fence->single_use = settings.values[SETTING_REPEAT] != NULL;
-	fence->validator = find_validator(rel, settings.values[SETTING_VALIDATOR]);
+	lockfence_raise_fault(&settings->fault);
+	fence->resource = copy_setting(settings, SETTING_RESOURCE);
+	fence->token_column = copy_setting(settings, SETTING_TOKEN_COLUMN);
+	fence->presented_only = settings->values[SETTING_ACCEPT] != NULL;
+	fence->missing_allowed = settings->values[SETTING_MISSING] != NULL;
+	fence->single_use = settings->values[SETTING_REPEAT] != NULL;
+	fence->validator = find_validator(rel, settings->values[SETTING_VALIDATOR]);
 }
 
 /* The token column must exist, and be able to hold tokens. */
@@ -161,13 +159,23 @@ resolve_token_column(Fence *fence, Relation rel)
 								 "The column must be of type lockfence.fence_token or bigint.");
 }
 
-/* Parse a trigger's arguments and resolve them against its table. */
-static Fence *
-parse_fence(Relation rel, const Trigger *trigger)
+/* A fence that is being made of a trigger's arguments. */
+typedef struct Making
 {
-	Fence	   *fence = palloc0(sizeof(Fence));
+	Fence	   *fence;
+	Relation	rel;
+	FenceSettings settings;
+} Making;
 
-	take_settings(fence, rel, trigger);
+/* Resolve what is declared against the table. */
+static void
+resolve_fence(void *arg)
+{
+	Making	   *making = (Making *) arg;
+	Fence	   *fence = making->fence;
+	Relation	rel = making->rel;
+
+	take_settings(fence, rel, &making->settings);
 	if (fence->resource)
 	{
 		lockfence_split_template(fence, fence->resource);
@@ -179,6 +187,24 @@ parse_fence(Relation rel, const Trigger *trigger)
 		resolve_token_column(fence, rel);
 	check_validator(fence, rel);
 	fence->unrecorded = lockfence_lacks_record(fence, rel);
+}
+
+/* The fence of a trigger's arguments.  What is wrong with one that is advisory is kept with it. */
+static Fence *
+parse_fence(Relation rel, const Trigger *trigger)
+{
+	Fence	   *fence = palloc0(sizeof(Fence));
+	Making		making = {.fence = fence,.rel = rel};
+
+	for (int i = 0; i < trigger->tgnargs; i++)
+		lockfence_read_argument(&making.settings, trigger->tgargs[i]);
+	fence->advisory = making.settings.values[SETTING_ENFORCEMENT] != NULL;
+	if (!lockfence_is_advisory(fence))
+		resolve_fence(&making);
+	else
+		fence->fault = lockfence_attempt(resolve_fence, &making);
+	if (fence->fault != NULL && lockfence_is_of_session(fence->fault))
+		ReThrowError(fence->fault);
 	return fence;
 }
 
@@ -294,7 +320,17 @@ cached_fence(Relation rel, const Trigger *trigger)
 	return cached->fence;
 }
 
-/* The fence of the trigger that is being called. */
+/* Raise the error for a fence that cannot decide. */
+static void
+require_whole(const Fence *fence)
+{
+	if (unlikely(fence->fault != NULL))
+		ReThrowError(fence->fault);
+}
+
+/*
+ * The fence of the trigger that is being called.  Only an advisory one may have a fault.
+ */
 const Fence *
 lockfence_trigger_fence(FunctionCallInfo fcinfo)
 {
@@ -307,6 +343,8 @@ lockfence_trigger_fence(FunctionCallInfo fcinfo)
 
 		last_fence = (LastFence) {oid, generation, fence};
 	}
+	if (!lockfence_is_advisory(last_fence.fence))
+		require_whole(last_fence.fence);
 	return last_fence.fence;
 }
 
@@ -315,7 +353,7 @@ FenceCheck
 lockfence_fence_check(const Fence *fence, Relation rel, const char *resource)
 {
 	return (FenceCheck) {
-		.write = {.rel = rel,.resource = resource,.advisory = fence->advisory},
+		.write = {.rel = rel,.resource = resource,.advisory = lockfence_is_advisory(fence)},
 		.fence = fence,
 		.single_use = fence->single_use,
 		.validator = fence->validator
@@ -331,19 +369,36 @@ is_sure_guard(const Trigger *trigger)
 		trigger->tgtype == lockfence_guard_type(trigger->tgfoid);
 }
 
-/* The fence of a relation, or NULL if no guard is sure to fire. */
+/* The fence of a relation, or NULL if no guard is sure to fire.  Only an advisory one may have a fault. */
 const Fence *
-lockfence_relation_fence(Relation rel)
+lockfence_written_fence(Relation rel)
 {
 	/* a copy, since looking up a function may rebuild the relcache entry */
 	TriggerDesc *triggers = CopyTriggerDesc(rel->trigdesc);
 
 	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)
 	{
-		if (is_sure_guard(&triggers->triggers[i]))
-			return cached_fence(rel, &triggers->triggers[i]);
+		const Fence *fence;
+
+		if (!is_sure_guard(&triggers->triggers[i]))
+			continue;
+		fence = cached_fence(rel, &triggers->triggers[i]);
+		if (!lockfence_is_advisory(fence))
+			require_whole(fence);
+		return fence;
 	}
 	return NULL;
+}
+
+/* The same, but an error if it has one. */
+const Fence *
+lockfence_relation_fence(Relation rel)
+{
+	const Fence *fence = lockfence_written_fence(rel);
+
+	if (fence != NULL)
+		require_whole(fence);
+	return fence;
 }
 
 /* resource_of(target regclass, row record): the resource of a row, or null */

@@ -12,6 +12,7 @@
 #include "fencedef.h"
 
 extern const Fence *lockfence_trigger_fence(FunctionCallInfo fcinfo);
+extern const Fence *lockfence_written_fence(Relation rel);
 extern const Fence *lockfence_relation_fence(Relation rel);
 extern FenceCheck lockfence_fence_check(const Fence *fence, Relation rel,
 										const char *resource);

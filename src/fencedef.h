@@ -30,6 +30,8 @@ typedef struct Fence
 	bool		single_use;
 	Oid			validator;
 	bool		unrecorded;		/* its table should be on record, and is not */
+	struct ErrorData *fault;	/* why the rest is not to be used, as an advisory
+								 * fence reports it; else NULL */
 
 	/* as resolved against a tuple descriptor */
 	AttrNumber	token_attno;	/* 0: none */

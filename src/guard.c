@@ -22,6 +22,7 @@
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 
+#include "advisory.h"
 #include "check.h"
 #include "fence.h"
 #include "fencecache.h"
@@ -204,7 +205,7 @@ store_token(const RowGuard *guard, HeapTuple tuple, FenceToken token)
 static HeapTuple
 row_to_write(const RowGuard *guard, HeapTuple tuple, FenceToken accepted)
 {
-	if (guard->fence->token_attno == 0)
+	if (guard->fence->token_attno == 0 || guard->new == NULL)
 		return tuple;
 	if (accepted == 0 && !guard->changes_hands)
 		accepted = lockfence_old_token(guard);
@@ -257,7 +258,7 @@ check_delete(const RowGuard *guard)
 	FencedWrite write = {
 		.rel = guard->rel,
 		.resource = guard->fence->resource,
-		.advisory = guard->fence->advisory
+		.advisory = lockfence_is_advisory(guard->fence)
 	};
 
 	if (resource != NULL)
@@ -381,87 +382,111 @@ follow_publisher(const RowGuard *guard, HeapTuple tuple)
 	return tuple;
 }
 
+/* Decide on a row; guard->written becomes the row to write. */
+static void
+decide_row(void *arg)
+{
+	RowGuard   *guard = (RowGuard *) arg;
+
+	/* deform all columns that the fence reads in one call, since each call costs */
+	if (guard->new != NULL)
+		slot_getsomeattrs(guard->new, guard->fence->last_attno);
+	if (unlikely(lockfence_sets_row_mark) && lockfence_admits_row_mark(guard))
+		return;
+
+	if (IsLogicalWorker())
+		guard->written = follow_publisher(guard, guard->written);
+	else if (guard->old == NULL)
+		guard->written = guard_insert(guard);
+	else if (guard->new == NULL)
+		guard->written = guard_delete(guard);
+	else
+		guard->written = guard_update(guard);
+}
+
 /* BEFORE INSERT OR UPDATE OR DELETE FOR EACH ROW */
 Datum
 lockfence_guard_row(PG_FUNCTION_ARGS)
 {
 	TriggerData *trigger = (TriggerData *) fcinfo->context;
 	RowGuard	guard = {.trigger = trigger};
-	HeapTuple	written;
 
 	require_trigger(fcinfo, true);
 	guard.rel = trigger->tg_relation;
-	written = TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ?
+	guard.written = TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ?
 		trigger->tg_newtuple : trigger->tg_trigtuple;
 	if (is_bypassed(guard.rel))
-		return PointerGetDatum(written);
+		return PointerGetDatum(guard.written);
 
 	guard.fence = lockfence_trigger_fence(fcinfo);
 	if (!TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
 		guard.old = trigger->tg_trigslot;
 	if (!TRIGGER_FIRED_BY_DELETE(trigger->tg_event))
 		guard.new = guard.old ? trigger->tg_newslot : trigger->tg_trigslot;
-	/* deform all columns that the fence reads in one call, since each call costs */
-	if (guard.new != NULL)
-		slot_getsomeattrs(guard.new, guard.fence->last_attno);
-	if (unlikely(lockfence_sets_row_mark) && lockfence_admits_row_mark(&guard))
-		return PointerGetDatum(written);
-
-	if (IsLogicalWorker())
-		written = follow_publisher(&guard, written);
-	else if (guard.old == NULL)
-		written = guard_insert(&guard);
-	else if (guard.new == NULL)
-		written = guard_delete(&guard);
-	else
-		written = guard_update(&guard);
-	return PointerGetDatum(written);
+	if (!lockfence_decide(guard.rel, guard.fence, decide_row, &guard) && guard.fence->fault == NULL)
+		guard.written = row_to_write(&guard, guard.written, 0);
+	return PointerGetDatum(guard.written);
 }
+
+/* A statement on a table, as its guard sees it. */
+typedef struct StatementGuard
+{
+	Relation	rel;
+	const Fence *fence;
+} StatementGuard;
 
 /* Check the token that was presented for a fence of the whole table. */
 static void
-check_constant(Relation rel, const Fence *fence)
+check_constant(void *arg)
 {
-	const char *resource = lockfence_constant_resource(fence);
-	PresentedTokens tokens = lockfence_presented_tokens(rel, resource);
-	FenceCheck	check = lockfence_fence_check(fence, rel, resource);
+	const StatementGuard *guard = (const StatementGuard *) arg;
+	const char *resource = lockfence_constant_resource(guard->fence);
+	PresentedTokens tokens = lockfence_presented_tokens(guard->rel, resource);
+	FenceCheck	check = lockfence_fence_check(guard->fence, guard->rel, resource);
 	FenceToken	previous;
 
 	if (lockfence_admit(&check, &tokens, &previous) != 0)
-		lockfence_count(rel, LOCKFENCE_ACCEPTED);
+		lockfence_count(guard->rel, LOCKFENCE_ACCEPTED);
+}
+
+/* Decide on a TRUNCATE. */
+static void
+check_truncate(void *arg)
+{
+	const StatementGuard *guard = (const StatementGuard *) arg;
+	FencedWrite write = {.rel = guard->rel,.advisory = lockfence_is_advisory(guard->fence)};
+
+	if (guard->fence->resource != NULL && guard->fence->constant)
+		check_constant(arg);
+	else
+		lockfence_refuse_truncate(&write);
+}
+
+/* Have a statement decided on, unless the fence is bypassed. */
+static Datum
+guard_statement(FunctionCallInfo fcinfo, Decision decide)
+{
+	StatementGuard guard;
+
+	require_trigger(fcinfo, false);
+	guard.rel = ((TriggerData *) fcinfo->context)->tg_relation;
+	if (is_bypassed(guard.rel) || IsLogicalWorker())
+		return PointerGetDatum(NULL);
+	guard.fence = lockfence_trigger_fence(fcinfo);
+	(void) lockfence_decide(guard.rel, guard.fence, decide, &guard);
+	return PointerGetDatum(NULL);
 }
 
 /* BEFORE INSERT OR UPDATE OR DELETE FOR EACH STATEMENT */
 Datum
 lockfence_guard_statement(PG_FUNCTION_ARGS)
 {
-	TriggerData *trigger = (TriggerData *) fcinfo->context;
-
-	require_trigger(fcinfo, false);
-	if (!is_bypassed(trigger->tg_relation) && !IsLogicalWorker())
-		check_constant(trigger->tg_relation, lockfence_trigger_fence(fcinfo));
-	return PointerGetDatum(NULL);
+	return guard_statement(fcinfo, check_constant);
 }
 
 /* BEFORE TRUNCATE FOR EACH STATEMENT */
 Datum
 lockfence_guard_truncate(PG_FUNCTION_ARGS)
 {
-	TriggerData *trigger = (TriggerData *) fcinfo->context;
-	Relation	rel = trigger->tg_relation;
-	const Fence *fence;
-
-	require_trigger(fcinfo, false);
-	if (is_bypassed(rel) || IsLogicalWorker())
-		return PointerGetDatum(NULL);
-	fence = lockfence_trigger_fence(fcinfo);
-	if (fence->resource != NULL && fence->constant)
-		check_constant(rel, fence);
-	else
-	{
-		FencedWrite write = {.rel = rel,.advisory = fence->advisory};
-
-		lockfence_refuse_truncate(&write);
-	}
-	return PointerGetDatum(NULL);
+	return guard_statement(fcinfo, check_truncate);
 }

@@ -28,6 +28,7 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
+#include "advisory.h"
 #include "args.h"
 #include "check.h"
 #include "compat.h"
@@ -66,6 +67,7 @@ typedef struct GuardedCall
 	AclMode		mode;			/* ACL_UPDATE or ACL_DELETE */
 	int			nchanges;		/* 0: a DELETE */
 	GivenColumn *changes;
+	bool		admitted;
 } GuardedCall;
 
 /* The SQL statement of a call. */
@@ -243,12 +245,13 @@ key_resource(const GuardedCall *call)
 
 /*
  * Check the token before the row is looked up.  If the key does not determine the
- * resource, only what else the transaction has presented can be checked.  False
- * if an advisory fence refused it.
+ * resource, only what else the transaction has presented can be checked.  It is
+ * not admitted if an advisory fence refused it.
  */
-static bool
-admit_call(const GuardedCall *call)
+static void
+check_call(void *arg)
 {
+	GuardedCall *call = (GuardedCall *) arg;
 	const char *resource = key_resource(call);
 	PresentedTokens tokens = {.given = call->token,.ambient = lockfence_ambient_in_force()};
 	FenceCheck	check = lockfence_fence_check(call->fence, call->rel, resource);
@@ -256,20 +259,18 @@ admit_call(const GuardedCall *call)
 
 	if (resource != NULL)
 	{
-		bool		accepted;
-
 		lockfence_present_grant_first(&check, call->token);
-		accepted = lockfence_admit(&check, &tokens, &previous) != 0;
+		call->admitted = lockfence_admit(&check, &tokens, &previous) != 0;
 		lockfence_reveal_name(resource);
-		return accepted;
+		return;
 	}
 	check.write.resource = call->fence->resource;
-	return lockfence_admit_tokens(&check, &tokens);
+	call->admitted = lockfence_admit_tokens(&check, &tokens);
 }
 
 /* Check, and write. */
 static uint64
-guarded_write(const GuardedCall *call)
+guarded_write(GuardedCall *call)
 {
 	CallToken	token = {.token = call->token};
 	Statement	statement;
@@ -280,7 +281,7 @@ guarded_write(const GuardedCall *call)
 	lockfence_convert_columns(call->rel, call->changes, call->nchanges);
 	SPI_connect();
 	statement = prepare_statement(call);
-	token.refused = !admit_call(call);
+	token.refused = !(lockfence_decide(call->rel, call->fence, check_call, call) && call->admitted);
 	lockfence_begin_call(&token, call->rel);
 	PG_TRY();
 	{
@@ -321,7 +322,7 @@ open_target(GuardedCall *call, FunctionCallInfo fcinfo)
 				 errmsg("target must not be null")));
 	lockfence_require_any_privilege(PG_GETARG_OID(0), call->mode);
 	call->rel = lockfence_open_table(PG_GETARG_OID(0), RowExclusiveLock);
-	call->fence = lockfence_relation_fence(call->rel);
+	call->fence = lockfence_written_fence(call->rel);
 	if (call->fence == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

@@ -54,6 +54,27 @@ typedef struct WaitReport
 	bool		no_wait;		/* fail instead */
 } WaitReport;
 
+/* Fail at once where the caller does not want to wait, as NOWAIT does. */
+static void
+refuse_wait(const char *resource)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+			 errmsg("could not obtain lock on resource \"%s\"", resource)));
+}
+
+/*
+ * An advisory fence neither waits for other transactions nor ends them: it fails, which
+ * it reports.
+ */
+static void
+require_patience(const FenceCheck *check)
+{
+	if (check->write.advisory)
+		refuse_wait(lockfence_readable_resource(&check->write));
+}
+
+
 /* For the wait of a check; the caller looks for a prepared transaction. */
 static WaitReport
 wait_report(const FenceCheck *check)
@@ -77,17 +98,25 @@ report_wait(void *arg)
 				lockfence_visible(report->gid));
 }
 
+/* Wait to hold the resource, where that could not be had at once. */
+void
+lockfence_await_hold(ResourceHold *hold, const FenceCheck *check)
+{
+	require_patience(check);
+	lockfence_wait_for_hold(hold);
+}
+
 /*
  * Hold the resource if the mark still is what was read.  After a wait, this looks at
  * the mark again.
  */
 static bool
-hold_if_unchanged(ResourceHold *hold, MarkScan *scan, bool briefly)
+hold_if_unchanged(ResourceHold *hold, MarkScan *scan, const FenceCheck *check, bool briefly)
 {
 	if (!lockfence_try_hold(hold, scan->resource, briefly))
 	{
 		lockfence_mark_unpin(scan);
-		lockfence_wait_for_hold(hold);
+		lockfence_await_hold(hold, check);
 	}
 	if (lockfence_mark_unchanged(scan) && lockfence_grant_hold(hold))
 		return true;
@@ -97,11 +126,11 @@ hold_if_unchanged(ResourceHold *hold, MarkScan *scan, bool briefly)
 
 /* Hold the resource of a mark that was read; false if the mark has changed since. */
 bool
-lockfence_hold_mark(MarkScan *scan)
+lockfence_hold_mark(MarkScan *scan, const FenceCheck *check)
 {
 	ResourceHold hold;
 
-	return hold_if_unchanged(&hold, scan, false);
+	return hold_if_unchanged(&hold, scan, check, false);
 }
 
 /* The first column of a query's first row, or NULL. */
@@ -238,15 +267,6 @@ warn_of_prepared(const WaitReport *report)
 				 errhint("A prepared transaction cannot be preempted. Use COMMIT PREPARED or ROLLBACK PREPARED to end it.")));
 }
 
-/* Fail at once where the caller does not want to wait, as NOWAIT does. */
-static void
-refuse_wait(const WaitReport *report)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-			 errmsg("could not obtain lock on resource \"%s\"", report->resource)));
-}
-
 /*
  * Wait for the exclusive lock or, where there is no resource, for the end of a
  * transaction.  An error that ends the wait tells what was waited for.
@@ -266,7 +286,7 @@ wait_for(const ResourceKey *resource, TransactionId xid, WaitReport *report, boo
 	int			deadlock_timeout = DeadlockTimeout;
 
 	if (report->no_wait)
-		refuse_wait(report);
+		refuse_wait(report->resource);
 	error_context_stack = &callback;
 	if (patient && DeadlockTimeout <= INT_MAX / DEADLOCK_PATIENCE)
 		DeadlockTimeout *= DEADLOCK_PATIENCE;
@@ -310,6 +330,7 @@ lockfence_lock_for_advance(const FenceCheck *check, MarkScan *scan)
 	if (lockfence_try_exclusive(resource))
 		return true;
 	lockfence_mark_unpin(scan);
+	require_patience(check);
 	if (lockfence_preempt && lock_by_preemption(check, scan))
 		return true;
 
@@ -379,17 +400,20 @@ lockfence_wait_for_lockers(MarkScan *scan)
  * briefly until that is there.  False if the mark has changed, or is to be read again.
  */
 bool
-lockfence_hold_by_tuple(MarkScan *scan)
+lockfence_hold_by_tuple(MarkScan *scan, const FenceCheck *check)
 {
 	ResourceHold hold;
 	TM_Result	result;
 
-	if (!hold_if_unchanged(&hold, scan, true))
+	if (!hold_if_unchanged(&hold, scan, check, true))
 		return false;
 	result = lockfence_mark_lock_tuple(scan);
 	lockfence_release_hold(&hold);
 	if (result == TM_WouldBlock)
+	{
+		require_patience(check);
 		(void) lockfence_wait_for_lockers(scan);
+	}
 	return result == TM_Ok;
 }
 
@@ -420,6 +444,7 @@ lockfence_settle_lockers(List *lockers, const FenceCheck *check)
 {
 	ListCell   *cell;
 
+	require_patience(check);
 	foreach(cell, lockers)
 	{
 		TransactionId xid = (TransactionId) lfirst_oid(cell);
@@ -458,6 +483,7 @@ lockfence_wait_for_change(TransactionId xid, FenceToken pending,
 	Standing	standing = lockfence_compare(check->token, pending);
 	bool		stale = pending != 0 && standing == HIGHER;
 
+	require_patience(check);
 	if (stale)
 		settle_stale(xid, check);
 	else if (standing == STALE)

@@ -7,10 +7,12 @@
 
 #include "check.h"
 #include "mark.h"
+#include "reslock.h"
 #include "resource.h"
 
-extern bool lockfence_hold_mark(MarkScan *scan);
-extern bool lockfence_hold_by_tuple(MarkScan *scan);
+extern bool lockfence_hold_mark(MarkScan *scan, const FenceCheck *check);
+extern bool lockfence_hold_by_tuple(MarkScan *scan, const FenceCheck *check);
+extern void lockfence_await_hold(ResourceHold *hold, const FenceCheck *check);
 extern void lockfence_lock_exclusive(const ResourceKey *resource);
 extern bool lockfence_lock_for_advance(const FenceCheck *check, MarkScan *scan);
 extern bool lockfence_wait_for_lockers(MarkScan *scan);

@@ -12,6 +12,7 @@
 #include "utils/rel.h"
 #include "utils/tuplestore.h"
 
+#include "advisory.h"
 #include "args.h"
 #include "check.h"
 #include "fence.h"
@@ -36,26 +37,61 @@ PG_FUNCTION_INFO_V1(lockfence_present_ambient);
 PG_FUNCTION_INFO_V1(lockfence_presented);
 PG_FUNCTION_INFO_V1(lockfence_is_current);
 
+/* A token that is presented for a resource, and the mark before it. */
+typedef struct Presenting
+{
+	FenceCheck	check;
+	PresentedTokens tokens;
+	FenceToken	previous;		/* 0: none */
+	bool		accepted;
+} Presenting;
+
+static void
+check_presented(void *arg)
+{
+	Presenting *presenting = (Presenting *) arg;
+
+	lockfence_present_grant_first(&presenting->check, presenting->tokens.given);
+	presenting->accepted = lockfence_admit(&presenting->check, &presenting->tokens,
+										   &presenting->previous) != 0;
+}
+
+/*
+ * The same, where a refusal is only reported: the writes that follow present the
+ * token all the same, and are reported too.
+ */
+static void
+check_advisorily(Presenting *presenting)
+{
+	if (!lockfence_decide_advisorily(&presenting->check.write, NULL, check_presented, presenting))
+		presenting->previous = 0;
+	if (!presenting->accepted)
+		lockfence_remember_refused(presenting->check.write.resource, presenting->tokens.given);
+}
+
 /* Present a token for a resource; returns the previous mark, or null. */
 static Datum
 present(FunctionCallInfo fcinfo, bool by_administrator)
 {
-	FenceCheck	check = {.by_administrator = by_administrator};
-	PresentedTokens tokens = {0};
-	FenceToken	previous;
+	Presenting	presenting = {.check.by_administrator = by_administrator};
+	FencedWrite *write = &presenting.check.write;
 
-	check.write.resource = lockfence_require_resource(fcinfo, 0);
+	write->resource = lockfence_require_resource(fcinfo, 0);
+	write->advisory = lockfence_is_advisory(NULL);
 	lockfence_require_token(fcinfo, 1);
-	tokens.given = PG_GETARG_INT64(1);
+	presenting.tokens.given = PG_GETARG_INT64(1);
 	PreventCommandDuringRecovery("lockfence.present()");
 
-	lockfence_present_grant_first(&check, tokens.given);
-	(void) lockfence_admit(&check, &tokens, &previous);
-	lockfence_reveal_name(check.write.resource);
-	lockfence_count(NULL, LOCKFENCE_ACCEPTED);
-	if (previous != 0)
-		PG_RETURN_INT64(previous);
-	lockfence_tell_unknown(check.write.resource);
+	if (write->advisory)
+		check_advisorily(&presenting);
+	else
+		check_presented(&presenting);
+	lockfence_reveal_name(write->resource);
+	if (presenting.accepted)
+		lockfence_count(NULL, LOCKFENCE_ACCEPTED);
+	if (presenting.previous != 0)
+		PG_RETURN_INT64(presenting.previous);
+	lockfence_tell_unknown(write->resource);
 	PG_RETURN_NULL();
 }
 

@@ -289,7 +289,7 @@ counter_of(int sqlstate)
 			return LOCKFENCE_##counter;
 #include "refusals.def"
 	}
-	elog(ERROR, "no refusal has SQLSTATE %s", unpack_sql_state(sqlstate));
+	return LOCKFENCE_ADVISORY;	/* of an error that an advisory fence reports */
 }
 
 static void
@@ -297,14 +297,9 @@ count_refusal(const FencedWrite *write, const Refusal *refusal)
 {
 	LockfenceCounter counter = counter_of(refusal->sqlstate);
 
-	if (!write->advisory)
-		lockfence_count(write->rel, counter);
-	else
-	{
-		lockfence_count(write->rel, LOCKFENCE_ADVISORY);
-		if (counter == LOCKFENCE_STALE)
-			lockfence_count(write->rel, LOCKFENCE_ADVISORY_STALE);
-	}
+	lockfence_count(write->rel, write->advisory ? LOCKFENCE_ADVISORY : counter);
+	if (write->advisory && counter == LOCKFENCE_STALE)
+		lockfence_count(write->rel, LOCKFENCE_ADVISORY_STALE);
 }
 
 /* Log a refusal if it may be; tell the log of the error that follows. */

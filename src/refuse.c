@@ -3,9 +3,9 @@
  *		One function per refusal: what it says, in the words of refusals.def.
  *
  * Each refusal is first handed to the sink, which lockfence.c sets, and which keeps
- * what can be seen of it afterwards.  On an advisory fence a refusal is a report in
- * the server's log, and the function returns; on any other fence it is an error, and
- * the function does not return.
+ * what can be seen of it afterwards.  On an advisory fence (advisory.c) a refusal is a
+ * report in the server's log, and the function returns; on any other fence it is an
+ * error, and the function does not return.
  */
 #include "postgres.h"
 
@@ -23,6 +23,7 @@
 #include "lockfence.h"
 #include "readable.h"
 #include "refuse.h"
+#include "settings.h"
 #include "token.h"
 #include "visible.h"
 
@@ -124,13 +125,17 @@ report_table(const FencedWrite *write)
 	return write->rel ? errtable(write->rel) : 0;
 }
 
-/* Mark a report of an advisory fence as one, in the log. */
+/* Mark a report as one, in the log. */
 static int
 report_advisory(const FencedWrite *write)
 {
-	return write->advisory && write->rel ?
-		errcontext("advisory fence of table \"%s\": the write went on",
-				   table_name(write)) : 0;
+	if (!write->advisory)
+		return 0;
+	if (write->rel == NULL)
+		return lockfence_enforcement == LOCKFENCE_ENFORCE_NONE ?
+			errcontext("lockfence.enforcement is \"advisory\": the call went on") : 0;
+	return errcontext("advisory fence of table \"%s\": the write went on",
+					  table_name(write));
 }
 
 /* One refusal: what is told of it, and in which words. */
@@ -162,6 +167,22 @@ refuse(const FencedWrite *write, Refused refused)
 			 errmsg(messages[refused.message].text, subject),
 			 refused.detail ? errdetail_internal("%s", refused.detail) : 0,
 			 hint ? errhint("%s", hint) : 0,
+			 report_table(write), report_advisory(write)));
+}
+
+/*
+ * An advisory fence could not decide: report the error in which a fence that is not
+ * advisory would have ended.
+ */
+void
+lockfence_report_undecided(const FencedWrite *write, const ErrorData *error)
+{
+	tell_sink(write, error->sqlerrcode, 0, 0);
+	ereport(LOG,
+			(errcode(error->sqlerrcode),
+			 errmsg_internal("%s", lockfence_visible(error->message)),
+			 error->detail ? errdetail_internal("%s", lockfence_visible(error->detail)) : 0,
+			 error->hint ? errhint("%s", lockfence_visible(error->hint)) : 0,
 			 report_table(write), report_advisory(write)));
 }
 

@@ -49,5 +49,6 @@ extern void lockfence_refuse_unavailable(const FencedWrite *write, FenceToken to
 										 const ErrorData *error);
 extern void lockfence_refuse_truncate(const FencedWrite *write);
 extern void lockfence_refuse_unchecked(FenceToken token, bool only_report);
+extern void lockfence_report_undecided(const FencedWrite *write, const ErrorData *error);
 
 #endif							/* LOCKFENCE_REFUSE_H */

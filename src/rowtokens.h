@@ -20,6 +20,7 @@ typedef struct RowGuard
 	Relation	rel;
 	TupleTableSlot *old;		/* NULL on INSERT */
 	TupleTableSlot *new;		/* NULL on DELETE */
+	HeapTuple	written;		/* what goes on, as it came or with its token */
 	bool		is_half;		/* this DELETE or INSERT is a half ... */
 	RowMove		move;			/* ... of that row's move */
 	bool		changes_hands;	/* the UPDATE gives the row to another resource */

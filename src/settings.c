@@ -10,6 +10,7 @@
 
 #include "settings.h"
 
+int			lockfence_enforcement = LOCKFENCE_ENFORCE_DECLARED;
 bool		lockfence_bypass = false;
 bool		lockfence_preempt = false;
 int			lockfence_max_resource_locks = 64;
@@ -17,6 +18,12 @@ int			lockfence_unknown_resource = LOCKFENCE_UNKNOWN_NOTICE;
 
 /* read by the SQL of lockfence_lease */
 static bool notify_leases = false;
+
+static const struct config_enum_entry enforcement_options[] = {
+	{"declared", LOCKFENCE_ENFORCE_DECLARED, false},
+	{"advisory", LOCKFENCE_ENFORCE_NONE, false},
+	{NULL, 0, false}
+};
 
 static const struct config_enum_entry unknown_resource_options[] = {
 	{"ignore", LOCKFENCE_UNKNOWN_IGNORE, false},
@@ -29,6 +36,11 @@ static const struct config_enum_entry unknown_resource_options[] = {
 void
 lockfence_settings_init(void)
 {
+	DefineCustomEnumVariable("lockfence.enforcement",
+							 "Sets whether fences refuse writes as declared, or only report what they would refuse.",
+							 "advisory: every fence reports, and so do lockfence.present() and the guarded functions.",
+							 &lockfence_enforcement, LOCKFENCE_ENFORCE_DECLARED,
+							 enforcement_options, PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("lockfence.bypass",
 							 "Lets writes to fenced tables pass without a token.",
 							 "For maintenance that rewrites rows. Logged once per transaction and table.",

@@ -12,6 +12,13 @@ typedef enum LockfenceUnknown
 	LOCKFENCE_UNKNOWN_WARNING
 } LockfenceUnknown;
 
+typedef enum LockfenceEnforcement
+{
+	LOCKFENCE_ENFORCE_DECLARED, /* as each fence declares it */
+	LOCKFENCE_ENFORCE_NONE		/* all are advisory */
+} LockfenceEnforcement;
+
+extern int	lockfence_enforcement;
 extern bool lockfence_bypass;
 extern bool lockfence_preempt;
 extern int	lockfence_max_resource_locks;

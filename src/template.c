@@ -84,7 +84,7 @@ lockfence_resolve_column(Relation rel, const char *column)
 				(errcode(ERRCODE_UNDEFINED_COLUMN),
 				 errmsg("column \"%s\" that the fence of table \"%s\" needs does not exist",
 						lockfence_visible(column), lockfence_visible(RelationGetRelationName(rel))),
-				 errdetail("It was renamed or dropped after the fence was attached. The fence rejects all writes."),
+				 errdetail("It was renamed or dropped after the fence was attached. The fence rejects all writes, or reports them if it is advisory."),
 				 errhint("Declare the fence again by lockfence.detach() and lockfence.attach()."),
 				 errtable(rel)));
 	if (TupleDescAttr(RelationGetDescr(rel), attno - 1)->attgenerated)

@@ -289,7 +289,9 @@ lockfence_try_gate(const FencedWrite *write)
 	if (gate.event >= EVENT_OTHER_SYSTEM)
 	{
 		report_change(&gate);
-		lockfence_gate_is_open = record_due = true;
+		/* an advisory fence leaves what may fail the commit to others */
+		lockfence_gate_is_open = true;
+		record_due |= !write->advisory;
 	}
 	return true;
 }

@@ -16,6 +16,7 @@
 #include "access/xact.h"
 #include "utils/guc.h"
 
+#include "advisory.h"
 #include "lockfence.h"
 #include "refuse.h"
 #include "unchecked.h"
@@ -60,5 +61,5 @@ lockfence_unchecked_at_xact(XactEvent event)
 		return;
 	token = lockfence_unchecked_token();
 	if (token != 0)
-		lockfence_refuse_unchecked(token, unchecked_token == UNCHECKED_WARNING);
+		lockfence_refuse_unchecked(token, unchecked_token == UNCHECKED_WARNING || lockfence_is_advisory(NULL));
 }

@@ -30,9 +30,9 @@
 #include "utils/fmgrprotos.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
-#include "utils/resowner.h"
 #include "utils/syscache.h"
 
+#include "attempt.h"
 #include "check.h"
 #include "lockfence.h"
 #include "readable.h"
@@ -243,16 +243,26 @@ find_own(const FenceCheck *check)
 	return check->validator;
 }
 
-/* Find the validator and call it; true is a yes, and nothing else is. */
-static bool
-call_validator(const FenceCheck *check, Oid *validator)
+/* One question to a validator. */
+typedef struct Question
 {
+	const FenceCheck *check;
+	Oid			validator;
+	bool		valid;
+} Question;
+
+/* Find the validator and call it; true is a yes, and nothing else is. */
+static void
+call_validator(void *arg)
+{
+	Question   *question = (Question *) arg;
+	const FenceCheck *check = question->check;
 	FmgrInfo	flinfo;
 	LOCAL_FCINFO(fcinfo, 2);
 	Datum		valid;
 
-	*validator = OidIsValid(check->validator) ? find_own(check) : find_default();
-	fmgr_info(*validator, &flinfo);
+	question->validator = OidIsValid(check->validator) ? find_own(check) : find_default();
+	fmgr_info(question->validator, &flinfo);
 	InitFunctionCallInfoData(*fcinfo, &flinfo, 2, InvalidOid, NULL, NULL);
 	fcinfo->args[0].value = CStringGetTextDatum(check->write.resource);
 	fcinfo->args[0].isnull = false;
@@ -260,38 +270,7 @@ call_validator(const FenceCheck *check, Oid *validator)
 	fcinfo->args[1].isnull = false;
 	lockfence_count(check->write.rel, LOCKFENCE_VALIDATOR_CALLS);
 	valid = FunctionCallInvoke(fcinfo);
-	return !fcinfo->isnull && DatumGetBool(valid);
-}
-
-/*
- * The same in a subtransaction, so that an error can be taken note of; it is
- * returned then.
- */
-static ErrorData *
-try_validator(const FenceCheck *check, Oid *validator, bool *valid)
-{
-	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
-	ErrorData  *error = NULL;
-
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(context);
-	PG_TRY();
-	{
-		*valid = call_validator(check, validator);
-		ReleaseCurrentSubTransaction();
-	}
-	PG_CATCH();
-	{
-		MemoryContextSwitchTo(context);
-		error = CopyErrorData();
-		FlushErrorState();
-		RollbackAndReleaseCurrentSubTransaction();
-	}
-	PG_END_TRY();
-	MemoryContextSwitchTo(context);
-	CurrentResourceOwner = owner;
-	return error;
+	question->valid = !fcinfo->isnull && DatumGetBool(valid);
 }
 
 /*
@@ -302,14 +281,13 @@ bool
 lockfence_ask_validator(const FenceCheck *check)
 {
 	const FencedWrite *before = asking_for;
+	Question	question = {.check = check};
 	ErrorData  *error;
-	Oid			validator;
-	bool		valid = false;
 
 	asking_for = &check->write;
 	PG_TRY();
 	{
-		error = try_validator(check, &validator, &valid);
+		error = lockfence_attempt(call_validator, &question);
 	}
 	PG_FINALLY();
 	{
@@ -323,9 +301,9 @@ lockfence_ask_validator(const FenceCheck *check)
 			ReThrowError(error);
 		lockfence_refuse_unavailable(&check->write, check->token, error);
 	}
-	else if (!valid)
-		lockfence_refuse_unvalidated(&check->write, check->token, validator);
-	return valid;
+	else if (!question.valid)
+		lockfence_refuse_unvalidated(&check->write, check->token, question.validator);
+	return question.valid;
 }
 
 /* A validator that could not ask its service has said yes all the same. */

@@ -302,6 +302,12 @@ lockfence_held_token(const char *resource)
 	return entry && entry->held.token != 0 ? &entry->held : NULL;
 }
 
+static bool
+is_accepted(const HeldToken *held, FenceToken token)
+{
+	return held->token == token && !held->refused;
+}
+
 /* Was the token accepted in this transaction, for whatever resource? */
 bool
 lockfence_holds_token(FenceToken token)
@@ -309,14 +315,14 @@ lockfence_holds_token(FenceToken token)
 	memo_iterator i;
 	MemoEntry  *entry;
 
-	if (first_entry.resource != NULL && first_entry.held.token == token)
+	if (first_entry.resource != NULL && is_accepted(&first_entry.held, token))
 		return true;
 	if (memo == NULL)
 		return false;
 	memo_start_iterate(memo, &i);
 	while ((entry = memo_iterate(memo, &i)) != NULL)
 	{
-		if (entry->held.token == token)
+		if (is_accepted(&entry->held, token))
 			return true;
 	}
 	return false;
@@ -338,6 +344,18 @@ lockfence_remember_token(const char *resource, HeldToken held)
 	if (undo != NULL)
 		undo->before.held = entry->held;
 	set_held(entry, held);
+}
+
+/*
+ * Remember that a token was presented for the resource and, which was only reported,
+ * not accepted: the writes that follow present it too.  What was accepted before it
+ * stays.
+ */
+void
+lockfence_remember_refused(const char *resource, FenceToken token)
+{
+	if (lockfence_held_token(resource) == NULL)
+		lockfence_remember_token(resource, (HeldToken) {.token = token, .refused = true});
 }
 
 /* Remember that an administrator's act in this transaction makes its token stale. */

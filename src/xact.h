@@ -15,6 +15,7 @@
 typedef struct HeldToken
 {
 	FenceToken	token;			/* accepted; 0: nothing held */
+	bool		refused;		/* presented all the same, under lockfence.enforcement: held is nothing */
 	bool		advanced;		/* above all that stood before */
 	bool		locked;			/* by a slot or a lock (reslock.c), not a tuple lock */
 	Oid			table;			/* whose row gave the name, which the caller need
@@ -31,6 +32,7 @@ extern FenceToken lockfence_unchecked_token(void);
 extern const HeldToken *lockfence_held_token(const char *resource);
 extern bool lockfence_holds_token(FenceToken token);
 extern void lockfence_remember_token(const char *resource, HeldToken held);
+extern void lockfence_remember_refused(const char *resource, FenceToken token);
 extern void lockfence_forget_token(const char *resource);
 extern void lockfence_reveal_name(const char *resource);
 extern int	lockfence_held_locks(void);

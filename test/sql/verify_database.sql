@@ -243,12 +243,12 @@ BEGIN
 	IF current_setting('server_version_num')::int < 150000 THEN
 		RETURN;
 	END IF;
-	EXECUTE 'GRANT SET ON PARAMETER session_replication_role, lockfence.bypass TO regress_verify_app';
+	EXECUTE 'GRANT SET ON PARAMETER session_replication_role, lockfence.bypass, lockfence.enforcement TO regress_verify_app';
 	EXECUTE 'GRANT SET, ALTER SYSTEM ON PARAMETER lockfence.preempt TO PUBLIC';
 	EXECUTE 'GRANT SET ON PARAMETER lockfence.validator TO PUBLIC';
 	ASSERT (SELECT array_agg(code ORDER BY code) FROM found WHERE remedy IS NULL)
-		= '{bypass_grant,preempt_grant,preempt_grant,replica_role_grant,validator_grant}';
-	EXECUTE 'REVOKE ALL ON PARAMETER session_replication_role, lockfence.bypass FROM regress_verify_app';
+		= '{bypass_grant,enforcement_grant,preempt_grant,preempt_grant,replica_role_grant,validator_grant}';
+	EXECUTE 'REVOKE ALL ON PARAMETER session_replication_role, lockfence.bypass, lockfence.enforcement FROM regress_verify_app';
 	EXECUTE 'REVOKE ALL ON PARAMETER lockfence.preempt, lockfence.validator FROM PUBLIC';
 END
 $$;
@@ -290,6 +290,17 @@ ALTER ROLE regress_verify_app SET lockfence.bypass = off;
 ALTER ROLE regress_verify_app SET session_replication_role = origin;
 SELECT * FROM found;
 ROLLBACK;
+
+-- enforcement_setting, enforcement_in_function, enforcement_is_advisory
+ALTER ROLE regress_verify_app SET lockfence.enforcement = advisory;
+CREATE FUNCTION trial(int) RETURNS int LANGUAGE sql SET lockfence.enforcement = 'Advisory' AS 'SELECT 1';
+SET lockfence.enforcement = advisory;
+SELECT * FROM found;
+RESET lockfence.enforcement;
+ALTER ROLE regress_verify_app SET lockfence.enforcement = declared;
+DROP FUNCTION trial(int);
+SELECT * FROM found;
+ALTER ROLE regress_verify_app RESET lockfence.enforcement;
 
 -- bypass_in_function, replica_role_in_function
 CREATE FUNCTION past(int) RETURNS int LANGUAGE sql SET lockfence.bypass = on AS 'SELECT 1';
