@@ -461,11 +461,25 @@ follow_create_table(const CreateStmt *statement)
 		follow_into(relid, true);
 }
 
-/* Event trigger, ON ddl_command_end: keep partitions on record with their parents, or off it. */
+/* What a command has done to partitions. */
+static void
+follow_command(const Node *statement)
+{
+	if (IsA(statement, AlterTableStmt))
+		follow_alter_table((const AlterTableStmt *) statement);
+	else if (IsA(statement, CreateStmt))
+		follow_create_table((const CreateStmt *) statement);
+}
+
+/*
+ * Event trigger, ON ddl_command_end: keep partitions on record with their parents, or
+ * off it.  DETACH PARTITION CONCURRENTLY comes here in its second transaction, without
+ * the snapshot that a row of the record takes to be written.
+ */
 Datum
 lockfence_follow_partitions(PG_FUNCTION_ARGS)
 {
-	Node	   *statement;
+	bool		lacks_snapshot = !ActiveSnapshotSet();
 
 	if (!CALLED_AS_EVENT_TRIGGER(fcinfo))
 		ereport(ERROR,
@@ -473,10 +487,10 @@ lockfence_follow_partitions(PG_FUNCTION_ARGS)
 				 errmsg("function must be called as an event trigger")));
 	if (!OidIsValid(find_record()))
 		PG_RETURN_NULL();
-	statement = ((EventTriggerData *) fcinfo->context)->parsetree;
-	if (IsA(statement, AlterTableStmt))
-		follow_alter_table((AlterTableStmt *) statement);
-	else if (IsA(statement, CreateStmt))
-		follow_create_table((CreateStmt *) statement);
+	if (lacks_snapshot)
+		PushActiveSnapshot(GetTransactionSnapshot());
+	follow_command(((EventTriggerData *) fcinfo->context)->parsetree);
+	if (lacks_snapshot)
+		PopActiveSnapshot();
 	PG_RETURN_NULL();
 }
