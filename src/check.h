@@ -32,6 +32,7 @@ typedef struct FenceCheck
 	FenceToken	stored;			/* in the row, if that is of the resource */
 	bool		own_row;		/* this transaction has written that row */
 	bool		needs_none;		/* a row that no holder has yet */
+	bool		only_compares;	/* a row that is not written: the mark in it is not raised */
 	bool		sets_columns;	/* the write could present a token in a column */
 	bool		single_use;		/* equal is stale too */
 	Oid			validator;		/* asked before an advance; InvalidOid: the

@@ -372,11 +372,12 @@ check_row(const FenceCheck *check)
 		return false;
 	if (standing == REPEATED && check->own_row)
 		return true;
-	if (!passes(check, standing, mark) ||
-		(standing == HIGHER && !lockfence_vouch_for(&check->write, check->token)))
+	if (!passes(check, standing, mark))
 		return false;
-	if (standing == HIGHER)
+	if (standing == HIGHER && !check->only_compares)
 	{
+		if (!lockfence_vouch_for(&check->write, check->token))
+			return false;
 		lockfence_commit_durably();
 		lockfence_count(check->write.rel, LOCKFENCE_ADVANCED);
 	}

@@ -4,7 +4,10 @@
  *
  * If the key determines the resource, its mark is checked first, so that a stale
  * token is refused even when no row matches, and so that mark and row are locked
- * in the order that the documentation teaches with present().  The write itself
+ * in the order that the documentation teaches with present().  Else the row tells its
+ * resource, and its guard decides.  If the statement finds no row because of other
+ * conditions than a unique key, the row that has that key is locked and decides: a
+ * stale token must not look like a row in another state.  The write itself
  * is an ordinary statement of the caller, with the caller's privileges and row
  * security.  The token counts for the rows that this statement writes, not for
  * what their triggers write elsewhere.
@@ -41,6 +44,7 @@
 #include "lockfence.h"
 #include "presented.h"
 #include "template.h"
+#include "unwritten.h"
 #include "visible.h"
 #include "xact.h"
 
@@ -68,6 +72,7 @@ typedef struct GuardedCall
 	int			nchanges;		/* 0: a DELETE */
 	GivenColumn *changes;
 	bool		admitted;
+	char	   *resource;		/* which the key determines; NULL: only the row does */
 } GuardedCall;
 
 /* The SQL statement of a call. */
@@ -222,7 +227,7 @@ require_privileges(const GuardedCall *call)
 	lockfence_require_column_privileges(call->rel, call->mode, call->nchanges, call->changes);
 }
 
-/* The resource, if the key determines its name; NULL if only the row does. */
+/* The resource, if the key determines its name. */
 static char *
 key_resource(const GuardedCall *call)
 {
@@ -252,7 +257,7 @@ static void
 check_call(void *arg)
 {
 	GuardedCall *call = (GuardedCall *) arg;
-	const char *resource = key_resource(call);
+	const char *resource = call->resource = key_resource(call);
 	PresentedTokens tokens = {.given = call->token,.ambient = lockfence_ambient_in_force()};
 	FenceCheck	check = lockfence_fence_check(call->fence, call->rel, resource);
 	FenceToken	previous;
@@ -293,6 +298,15 @@ guarded_write(GuardedCall *call)
 	}
 	PG_END_TRY();
 	SPI_finish();
+	if (rows == 0 && call->resource == NULL && !token.refused)
+	{
+		UnwrittenCall unwritten = {
+			.rel = call->rel,.fence = call->fence,.mode = call->mode,.token = call->token,
+			.keys = call->keys,.nkeys = call->nkeys
+		};
+
+		(void) lockfence_decide(call->rel, call->fence, lockfence_admit_unwritten, &unwritten);
+	}
 	return rows;
 }
 

@@ -1,6 +1,6 @@
 /*
  * rowmark.c
- *		The mark of one row of a row fence: found by its key, read, set.
+ *		The mark of one row of a row fence: read, set.
  *
  * Administrators call this on tables of other owners.  So everything that an owner
  * may have defined (domain checks, operators, triggers, index expressions) runs as
@@ -15,12 +15,8 @@
  */
 #include "postgres.h"
 
-#include "access/genam.h"
-#include "access/htup_details.h"
 #include "access/table.h"
-#include "access/tableam.h"
 #include "catalog/objectaddress.h"
-#include "catalog/pg_index.h"
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
 #include "executor/spi.h"
@@ -29,20 +25,18 @@
 #include "nodes/pg_list.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
-#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/rls.h"
-#include "utils/snapmgr.h"
 
 #include "args.h"
 #include "asowner.h"
-#include "compat.h"
 #include "durable.h"
 #include "fence.h"
 #include "fencecache.h"
 #include "fencedef.h"
 #include "guarded.h"
 #include "jsonvalue.h"
+#include "keyrow.h"
 #include "lockfence.h"
 #include "refuse.h"
 #include "rowmark.h"
@@ -77,29 +71,6 @@ PG_FUNCTION_INFO_V1(lockfence_is_row_current);
 bool		lockfence_sets_row_mark = false;
 static AdmittedMark admitted;
 
-/*
- * Become the owner of a table, restricted.  Triggers often name objects in their
- * table's schema without qualification, so the search path has that schema.
- */
-static FormerSelf
-become_owner(Relation rel)
-{
-	const char *schema = quote_identifier(get_namespace_name(RelationGetNamespace(rel)));
-	FormerSelf	self = lockfence_become(rel->rd_rel->relowner,
-										psprintf("pg_catalog, %s, pg_temp", schema));
-
-	(void) set_config_option("row_security", "off", PGC_USERSET, PGC_S_SESSION,
-							 GUC_ACTION_SAVE, true, 0, false);
-	return self;
-}
-
-static char *
-table_name(Relation rel)
-{
-	return quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)),
-									  RelationGetRelationName(rel));
-}
-
 /* The fence of a table, which must be a row fence. */
 static const Fence *
 require_row_fence(Relation rel)
@@ -120,153 +91,6 @@ require_row_fence(Relation rel)
 	return fence;
 }
 
-/* Is the column among those of the key, and never null? */
-static bool
-is_key_column(Relation rel, AttrNumber attno, const GivenColumn *keys, int nkeys)
-{
-	if (attno <= 0 || !TupleDescAttr(RelationGetDescr(rel), attno - 1)->attnotnull)
-		return false;
-	for (int i = 0; i < nkeys; i++)
-	{
-		if (keys[i].attno == attno)
-			return true;
-	}
-	return false;
-}
-
-/* Does a unique index ensure that at most one row of the table has the key? */
-static bool
-index_covers(Relation rel, Oid indexid, const GivenColumn *keys, int nkeys)
-{
-	Relation	index = index_open(indexid, AccessShareLock);
-	Form_pg_index form = index->rd_index;
-	bool		covers = form->indisunique && form->indisvalid &&
-		heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL);
-
-	for (int i = 0; covers && i < form->indnkeyatts; i++)
-		covers = is_key_column(rel, form->indkey.values[i], keys, nkeys);
-	index_close(index, AccessShareLock);
-	return covers;
-}
-
-static void
-require_unique_key(Relation rel, const GivenColumn *keys, int nkeys)
-{
-	List	   *indexes = RelationGetIndexList(rel);
-	ListCell   *cell;
-
-	foreach(cell, indexes)
-	{
-		if (index_covers(rel, lfirst_oid(cell), keys, nkeys))
-			return;
-	}
-	ereport(ERROR,
-			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-			 errmsg("the key does not identify one row of table \"%s\"",
-					lockfence_visible(RelationGetRelationName(rel))),
-			 errdetail("It must have all columns of the primary key, or of another unique key whose columns are NOT NULL."),
-			 errtable(rel)));
-}
-
-/* Run a statement whose parameters are the values of a key, and perhaps one more. */
-static void
-run_statement(const char *statement, int nparams, Oid *types, Datum *values,
-			  bool read_only, int expected)
-{
-	int			result = SPI_execute_with_args(statement, nparams, types, values, NULL,
-											   read_only, 0);
-
-	if (result != expected)
-		elog(ERROR, "\"%s\" failed: %s", statement, SPI_result_code_string(result));
-}
-
-/* Look for the row; returns how many there are, 2 for more than one. */
-static int
-query_key(Relation rel, const GivenColumn *keys, int nkeys, bool lock,
-		  Oid *relid, ItemPointer tid)
-{
-	StringInfoData query;
-	Oid		   *types = palloc(nkeys * sizeof(Oid));
-	Datum	   *values = palloc(nkeys * sizeof(Datum));
-	int			nparams = 0;
-	int			nrows;
-	bool		isnull;
-
-	initStringInfo(&query);
-	appendStringInfo(&query, "SELECT tableoid, ctid FROM %s", table_name(rel));
-	for (int i = 0; i < nkeys; i++)
-	{
-		appendStringInfoString(&query, i > 0 ? " AND " : " WHERE ");
-		lockfence_append_key(&query, &keys[i], nparams + 1);
-		if (keys[i].isnull)
-			continue;
-		types[nparams] = keys[i].type;
-		values[nparams++] = keys[i].value;
-	}
-	appendStringInfoString(&query, lock ? " LIMIT 2 FOR NO KEY UPDATE" : " LIMIT 2");
-
-	SPI_connect();
-	run_statement(query.data, nparams, types, values, !lock, SPI_OK_SELECT);
-	nrows = (int) SPI_processed;
-	if (nrows > 0)
-	{
-		HeapTuple	row = SPI_tuptable->vals[0];
-		TupleDesc	desc = SPI_tuptable->tupdesc;
-
-		*relid = DatumGetObjectId(SPI_getbinval(row, desc, 1, &isnull));
-		*tid = *(ItemPointer) DatumGetPointer(SPI_getbinval(row, desc, 2, &isnull));
-	}
-	SPI_finish();
-	return nrows;
-}
-
-/*
- * The one row that has the key, in its latest version, with the table or partition
- * that holds it; NULL: none.  If asked, locked until the end of the transaction.
- * Must be called as the table's owner.
- */
-static TupleTableSlot *
-find_row_by_key(Relation rel, const GivenColumn *keys, int nkeys, bool lock,
-				Relation *holder)
-{
-	ItemPointerData tid;
-	Oid			relid;
-	TupleTableSlot *row = NULL;
-	int			nrows;
-
-	require_unique_key(rel, keys, nkeys);
-	/* a new snapshot; that of the transaction may be an old one */
-	PushActiveSnapshot(GetLatestSnapshot());
-	nrows = query_key(rel, keys, nkeys, lock, &relid, &tid);
-	if (nrows > 1)
-		ereport(ERROR,
-				(errcode(ERRCODE_CARDINALITY_VIOLATION),
-				 errmsg("more than one row of table \"%s\" has the key",
-						lockfence_visible(RelationGetRelationName(rel))),
-				 errhint("Name the inheritance child that has the row."),
-				 errtable(rel)));
-	if (nrows == 1)
-	{
-		*holder = table_open(relid, lock ? RowExclusiveLock : AccessShareLock);
-		row = table_slot_create(*holder, NULL);
-		if (!table_tuple_fetch_row_version(*holder, &tid, SnapshotAny, row))
-			elog(ERROR, "failed to fetch a row that was found");
-		slot_getallattrs(row);
-	}
-	PopActiveSnapshot();
-	return row;
-}
-
-/* The token in a row; 0: none. */
-static FenceToken
-token_in(const Fence *fence, TupleTableSlot *row)
-{
-	bool		isnull;
-	Datum		token = slot_getattr(row, fence->token_attno, &isnull);
-
-	return isnull ? 0 : Max(DatumGetInt64(token), 0);
-}
-
 /* Is this an administrator's write of a mark?  Called only if lockfence_sets_row_mark. */
 bool
 lockfence_admits_row_mark(const RowGuard *guard)
@@ -275,7 +99,17 @@ lockfence_admits_row_mark(const RowGuard *guard)
 		RelationGetRelid(guard->rel) == admitted.relid &&
 		guard->fence->token_attno != 0 &&
 		ItemPointerEquals(&guard->trigger->tg_trigtuple->t_self, &admitted.tid) &&
-		token_in(guard->fence, guard->new) == admitted.token;
+		lockfence_stored_token(guard->fence, guard->new) == admitted.token;
+}
+
+/* Run the UPDATE of one row. */
+static void
+run_update(const char *statement, Oid *types, Datum *values)
+{
+	int			result = SPI_execute_with_args(statement, 2, types, values, NULL, false, 0);
+
+	if (result != SPI_OK_UPDATE_RETURNING)
+		elog(ERROR, "\"%s\" failed: %s", statement, SPI_result_code_string(result));
 }
 
 /* Write the mark into the locked row; returns whether the row has it then. */
@@ -289,9 +123,9 @@ update_row(Relation holder, const char *column, ItemPointer tid, FenceToken toke
 	bool		written;
 
 	SPI_connect();
-	run_statement(psprintf("UPDATE ONLY %s SET %s = $1 WHERE ctid OPERATOR(pg_catalog.=) $2 RETURNING %s",
-						   table_name(holder), quoted, quoted),
-				  2, types, values, false, SPI_OK_UPDATE_RETURNING);
+	run_update(psprintf("UPDATE ONLY %s SET %s = $1 WHERE ctid OPERATOR(pg_catalog.=) $2 RETURNING %s",
+						lockfence_table_in_sql(holder), quoted, quoted),
+			   types, values);
 	written = SPI_processed == 1 &&
 		DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc,
 									1, &isnull)) == token && !isnull;
@@ -347,17 +181,42 @@ begin_call(FunctionCallInfo fcinfo, LOCKMODE mode)
 	return call;
 }
 
+/* The key must identify one row, as far as that is known before it is looked for. */
+static void
+require_unique_key(const RowCall *call)
+{
+	int			nunique;
+
+	if (lockfence_unique_key(call->target, call->keys, call->nkeys, &nunique) == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("the key does not identify one row of table \"%s\"",
+						lockfence_visible(RelationGetRelationName(call->target))),
+				 errdetail("It must have all columns of the primary key, or of another unique key whose columns are NOT NULL."),
+				 errtable(call->target)));
+}
+
 /* Look for the row; false if there is none. */
 static bool
 find_row(RowCall *call, bool lock)
 {
-	FormerSelf	self;
+	FormerSelf	self = lockfence_become_owner(call->target, true);
+	List	   *rows;
 
-	self = become_owner(call->target);
 	lockfence_convert_columns(call->target, call->keys, call->nkeys);
-	call->row = find_row_by_key(call->target, call->keys, call->nkeys, lock,
-								&call->holder);
+	require_unique_key(call);
+	rows = lockfence_rows_with_key(call->target, call->keys, call->nkeys, lock);
 	lockfence_come_back(self);
+	if (list_length(rows) > 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_CARDINALITY_VIOLATION),
+				 errmsg("more than one row of table \"%s\" has the key",
+						lockfence_visible(RelationGetRelationName(call->target))),
+				 errhint("Name the inheritance child that has the row."),
+				 errtable(call->target)));
+	if (rows != NIL)
+		call->row = lockfence_fetch_row((KeyRow *) linitial(rows), lock ? RowExclusiveLock : AccessShareLock,
+										&call->holder);
 	return call->row != NULL;
 }
 
@@ -366,8 +225,7 @@ end_call(RowCall *call)
 {
 	if (call->row != NULL)
 	{
-		ExecDropSingleTupleTableSlot(call->row);
-		table_close(call->holder, NoLock);
+		lockfence_drop_row(call->row, call->holder);
 	}
 	table_close(call->target, NoLock);
 }
@@ -379,7 +237,7 @@ set_mark(const RowCall *call, FenceToken before, bool lower)
 	FormerSelf	self;
 	char	   *name;
 
-	self = become_owner(call->holder);
+	self = lockfence_become_owner(call->holder, true);
 	name = lockfence_row_name(call->holder, call->row);
 	if (lower ? before != call->token : lockfence_compare(call->token, before) == HIGHER)
 		write_mark(call->holder, call->row, call->token);
@@ -408,7 +266,7 @@ lockfence_set_row_mark(PG_FUNCTION_ARGS)
 				 errmsg("no row of table \"%s\" has the key",
 						lockfence_visible(RelationGetRelationName(call.target))),
 				 errtable(call.target)));
-	before = token_in(require_row_fence(call.holder), call.row);
+	before = lockfence_stored_token(require_row_fence(call.holder), call.row);
 	values[0] = CStringGetTextDatum(set_mark(&call, before, PG_GETARG_BOOL(3)));
 	values[1] = Int64GetDatum(before);
 	isnull[1] = before == 0;
@@ -453,7 +311,7 @@ lockfence_is_row_current(PG_FUNCTION_ARGS)
 	require_select(&call);
 	found = find_row(&call, false);
 	if (found)
-		current = lockfence_would_pass(call.token, token_in(require_row_fence(call.holder), call.row),
+		current = lockfence_would_pass(call.token, lockfence_stored_token(require_row_fence(call.holder), call.row),
 									   call.fence->single_use);
 	end_call(&call);
 	if (!found)

@@ -49,6 +49,19 @@ lockfence_token_in(const RowGuard *guard, HeapTuple tuple)
 	return isnull ? 0 : Max(token, 0);
 }
 
+/* The same, of a row in a slot. */
+FenceToken
+lockfence_stored_token(const Fence *fence, TupleTableSlot *row)
+{
+	bool		isnull;
+	Datum		token;
+
+	if (fence->token_attno == 0)
+		return 0;
+	token = slot_getattr(row, fence->token_attno, &isnull);
+	return isnull ? 0 : Max(DatumGetInt64(token), 0);
+}
+
 /* The token in the row before the write. */
 FenceToken
 lockfence_old_token(const RowGuard *guard)

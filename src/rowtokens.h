@@ -27,6 +27,7 @@ typedef struct RowGuard
 } RowGuard;
 
 extern FenceToken lockfence_token_in(const RowGuard *guard, HeapTuple tuple);
+extern FenceToken lockfence_stored_token(const Fence *fence, TupleTableSlot *row);
 extern FenceToken lockfence_old_token(const RowGuard *guard);
 extern FenceToken lockfence_set_token(const RowGuard *guard, bool *isnull);
 extern bool lockfence_column_is_set(const RowGuard *guard);
