@@ -1,6 +1,7 @@
 # lockfence: a PGXS extension.  `make`, `make install`, `make installcheck`.
 # `scripts/test` runs every test without installing it; `make memcheck`, `make fuzz`, `make soak` and `make matrix` are the slower ones.
-# `make validate install-validate` builds lockfence_validate too, which takes libcurl and jansson.
+# `make validate install-validate` builds lockfence_validate too, which takes libcurl and jansson; `make run install-run`
+# builds the program lockfence-run, which takes libpq.
 # lockfence_pgtap is SQL alone, and for tests; lockfence_lease is SQL, and has its C in the library of the core.
 EXTENSION = lockfence lockfence_pgtap lockfence_lease
 MODULE_big = lockfence
@@ -70,9 +71,15 @@ validate:
 	$(MAKE) -f $(HERE)src/validate/Makefile all
 install-validate: validate
 	$(MAKE) -f $(HERE)src/validate/Makefile install
-clean: clean-validate
+run:
+	$(MAKE) -f $(HERE)src/run/Makefile all
+install-run: run
+	$(MAKE) -f $(HERE)src/run/Makefile install
+clean: clean-validate clean-run
 clean-validate:
 	$(MAKE) -f $(HERE)src/validate/Makefile clean
+clean-run:
+	$(MAKE) -f $(HERE)src/run/Makefile clean
 
 matrix memcheck soak:
 	$(HERE)test/$@/run
@@ -89,4 +96,4 @@ pause:
 bench:
 	$(HERE)bench/run $(if $(QUICK),--quick)
 
-.PHONY: installcheck-lease validate install-validate clean-validate matrix memcheck soak fuzz pause bench
+.PHONY: installcheck-lease validate install-validate clean-validate run install-run clean-run matrix memcheck soak fuzz pause bench

@@ -176,6 +176,13 @@ build_extension() {
 	grep -B1 -A4 'warning:' "$WORK/build.log" >&2 || true
 }
 
+# install_run: lockfence-run, into the private server's programs.
+install_run() {
+	local werror=()
+	[ "${CI-}" != true ] || werror=(COPT=-Werror)
+	as_user make -s -C "$SRC" PG_CONFIG="$PG_CONFIG" DESTDIR="$WORK/server" "${werror[@]}" install-run
+}
+
 # prepare [MAKE-ARGUMENT...]
 prepare() {
 	make_workdir
