@@ -52,7 +52,15 @@ AS 'MODULE_PATHNAME', 'lockfence_is_row_current';
 COMMENT ON FUNCTION lockfence.is_current(regclass, jsonb, lockfence.fence_token) IS
 'whether the token would be accepted now for one row of a row fence, which the key identifies; null if there is no such row. Takes SELECT on the columns of the key and on the token column';
 
+CREATE FUNCTION lockfence.present(target regclass, key jsonb, token lockfence.fence_token)
+RETURNS lockfence.fence_token
+LANGUAGE c VOLATILE
+AS 'MODULE_PATHNAME', 'lockfence_present_row';
+COMMENT ON FUNCTION lockfence.present(regclass, jsonb, lockfence.fence_token) IS
+'presents a token for one row of a row fence, which the key identifies: checks it, writes it into the row if it is higher, and locks the row until the transaction ends; returns the previous mark (null: none). LF001 stale, LF003 not a token, LF004 unknown epoch. Takes SELECT on the columns of the key and on the token column, and UPDATE on the token column. Example: SELECT lockfence.present(''account'', ''{"id": 1}'', 44)';
+
 REVOKE ALL ON FUNCTION
+	lockfence.present(regclass, jsonb, lockfence.fence_token),
 	lockfence._set_row_mark(regclass, jsonb, lockfence.fence_token, boolean),
 	lockfence.raise_mark(regclass, jsonb, lockfence.fence_token, text),
 	lockfence.reset_mark(regclass, jsonb, lockfence.fence_token, text)

@@ -310,6 +310,19 @@ guarded_write(GuardedCall *call)
 	return rows;
 }
 
+/* Set one column of the rows that have the key, as guarded_update() does; returns their number. */
+uint64
+lockfence_guarded_set(Relation rel, const Fence *fence, GivenColumn *keys, int nkeys,
+					  GivenColumn *change, FenceToken token)
+{
+	GuardedCall call = {
+		.rel = rel,.fence = fence,.token = token,.nkeys = nkeys,.keys = keys,
+		.mode = ACL_UPDATE,.nchanges = 1,.changes = change
+	};
+
+	return guarded_write(&call);
+}
+
 /*
  * Require some privilege to read or write the table before it is locked.  If there
  * is no such table, the caller reports that.

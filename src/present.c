@@ -26,6 +26,7 @@
 #include "presented.h"
 #include "readable.h"
 #include "refuse.h"
+#include "rowhold.h"
 #include "rows.h"
 #include "state.h"
 #include "stats.h"
@@ -152,6 +153,13 @@ put_held(const char *resource, const HeldToken *held, void *rsinfo)
 	put_presented((ReturnSetInfo *) rsinfo, readable_name(resource, held->table), held->token);
 }
 
+/* The same, of a row that the caller has named. */
+static void
+put_row(const char *name, FenceToken token, void *rsinfo)
+{
+	put_presented((ReturnSetInfo *) rsinfo, name, token);
+}
+
 /* The same, of what the session was granted and the transaction does not hold yet. */
 static void
 put_granted(const char *resource, FenceToken token, void *rsinfo)
@@ -179,6 +187,7 @@ lockfence_presented(PG_FUNCTION_ARGS)
 		put_presented(rsinfo, NULL, ambient);
 	lockfence_visit_grants(put_granted, rsinfo);
 	lockfence_visit_held_tokens(put_held, rsinfo);
+	lockfence_visit_row_holds(put_row, rsinfo);
 	return (Datum) 0;
 }
 

@@ -45,18 +45,6 @@
 #include "token.h"
 #include "visible.h"
 
-/* One call of a function here. */
-typedef struct RowCall
-{
-	Relation	target;
-	const Fence *fence;
-	FenceToken	token;
-	GivenColumn *keys;
-	int			nkeys;
-	Relation	holder;			/* the target or its partition that has the row */
-	TupleTableSlot *row;		/* NULL: there is no such row */
-} RowCall;
-
 /* The one change of a row that the guard must admit. */
 typedef struct AdmittedMark
 {
@@ -72,8 +60,8 @@ bool		lockfence_sets_row_mark = false;
 static AdmittedMark admitted;
 
 /* The fence of a table, which must be a row fence. */
-static const Fence *
-require_row_fence(Relation rel)
+const Fence *
+lockfence_require_row_fence(Relation rel)
 {
 	const Fence *fence = NULL;
 
@@ -112,6 +100,18 @@ run_update(const char *statement, Oid *types, Datum *values)
 		elog(ERROR, "\"%s\" failed: %s", statement, SPI_result_code_string(result));
 }
 
+/* Raise the error for a mark that a trigger has dropped or changed. */
+void
+lockfence_refuse_lost_mark(Relation holder, const char *hint)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION),
+			 errmsg("a trigger of table \"%s\" keeps the mark of the row from being set",
+					lockfence_visible(RelationGetRelationName(holder))),
+			 errhint("%s", hint),
+			 errtable(holder)));
+}
+
 /* Write the mark into the locked row; returns whether the row has it then. */
 static bool
 update_row(Relation holder, const char *column, ItemPointer tid, FenceToken token)
@@ -137,7 +137,7 @@ update_row(Relation holder, const char *column, ItemPointer tid, FenceToken toke
 static void
 write_mark(Relation holder, TupleTableSlot *row, FenceToken token)
 {
-	const char *column = require_row_fence(holder)->token_column;
+	const char *column = lockfence_require_row_fence(holder)->token_column;
 	bool		written = false;
 
 	admitted = (AdmittedMark) {RelationGetRelid(holder), row->tts_tid, token};
@@ -152,18 +152,13 @@ write_mark(Relation holder, TupleTableSlot *row, FenceToken token)
 	}
 	PG_END_TRY();
 	if (!written)
-		ereport(ERROR,
-				(errcode(ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION),
-				 errmsg("a trigger of table \"%s\" keeps the mark of the row from being set",
-						lockfence_visible(RelationGetRelationName(holder))),
-				 errhint("Disable the trigger, or set the mark by an UPDATE under lockfence.bypass."),
-				 errtable(holder)));
+		lockfence_refuse_lost_mark(holder, "Disable the trigger, or set the mark by an UPDATE under lockfence.bypass.");
 	lockfence_commit_durably();
 }
 
-/* Read target, key and token.  The caller ends with end_call(). */
-static RowCall
-begin_call(FunctionCallInfo fcinfo, LOCKMODE mode)
+/* Read target, key and token.  The caller ends with lockfence_end_row_call(). */
+RowCall
+lockfence_begin_row_call(FunctionCallInfo fcinfo, LOCKMODE mode)
 {
 	RowCall		call = {0};
 	Jsonb	   *key;
@@ -176,7 +171,7 @@ begin_call(FunctionCallInfo fcinfo, LOCKMODE mode)
 	lockfence_require_token(fcinfo, 2);
 	call.token = PG_GETARG_INT64(2);
 	call.target = lockfence_open_table(PG_GETARG_OID(0), mode);
-	call.fence = require_row_fence(call.target);
+	call.fence = lockfence_require_row_fence(call.target);
 	call.keys = lockfence_given_columns(call.target, key, "key", &call.nkeys);
 	return call;
 }
@@ -197,8 +192,8 @@ require_unique_key(const RowCall *call)
 }
 
 /* Look for the row; false if there is none. */
-static bool
-find_row(RowCall *call, bool lock)
+bool
+lockfence_find_row(RowCall *call, bool lock)
 {
 	FormerSelf	self = lockfence_become_owner(call->target, true);
 	List	   *rows;
@@ -220,13 +215,22 @@ find_row(RowCall *call, bool lock)
 	return call->row != NULL;
 }
 
-static void
-end_call(RowCall *call)
+/* Raise the error for a key that no row has. */
+void
+lockfence_refuse_no_row(const RowCall *call)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_NO_DATA_FOUND),
+			 errmsg("no row of table \"%s\" has the key",
+					lockfence_visible(RelationGetRelationName(call->target))),
+			 errtable(call->target)));
+}
+
+void
+lockfence_end_row_call(RowCall *call)
 {
 	if (call->row != NULL)
-	{
 		lockfence_drop_row(call->row, call->holder);
-	}
 	table_close(call->target, NoLock);
 }
 
@@ -259,18 +263,14 @@ lockfence_set_row_mark(PG_FUNCTION_ARGS)
 	bool		isnull[2] = {false};
 
 	PreventCommandIfReadOnly("a change of a fence's mark");
-	call = begin_call(fcinfo, RowExclusiveLock);
-	if (!find_row(&call, true))
-		ereport(ERROR,
-				(errcode(ERRCODE_NO_DATA_FOUND),
-				 errmsg("no row of table \"%s\" has the key",
-						lockfence_visible(RelationGetRelationName(call.target))),
-				 errtable(call.target)));
-	before = lockfence_stored_token(require_row_fence(call.holder), call.row);
+	call = lockfence_begin_row_call(fcinfo, RowExclusiveLock);
+	if (!lockfence_find_row(&call, true))
+		lockfence_refuse_no_row(&call);
+	before = lockfence_stored_token(lockfence_require_row_fence(call.holder), call.row);
 	values[0] = CStringGetTextDatum(set_mark(&call, before, PG_GETARG_BOOL(3)));
 	values[1] = Int64GetDatum(before);
 	isnull[1] = before == 0;
-	end_call(&call);
+	lockfence_end_row_call(&call);
 	PG_RETURN_DATUM(lockfence_return_row(fcinfo, values, isnull));
 }
 
@@ -307,13 +307,13 @@ lockfence_is_row_current(PG_FUNCTION_ARGS)
 
 	if (!PG_ARGISNULL(0))
 		lockfence_require_any_privilege(PG_GETARG_OID(0), ACL_SELECT);
-	call = begin_call(fcinfo, AccessShareLock);
+	call = lockfence_begin_row_call(fcinfo, AccessShareLock);
 	require_select(&call);
-	found = find_row(&call, false);
+	found = lockfence_find_row(&call, false);
 	if (found)
-		current = lockfence_would_pass(call.token, lockfence_stored_token(require_row_fence(call.holder), call.row),
+		current = lockfence_would_pass(call.token, lockfence_stored_token(lockfence_require_row_fence(call.holder), call.row),
 									   call.fence->single_use);
-	end_call(&call);
+	lockfence_end_row_call(&call);
 	if (!found)
 		PG_RETURN_NULL();
 	PG_RETURN_BOOL(current);

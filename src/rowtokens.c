@@ -14,6 +14,7 @@
 #include "lockfence.h"
 #include "move.h"
 #include "presented.h"
+#include "rowhold.h"
 #include "rowtokens.h"
 
 /*
@@ -104,6 +105,8 @@ lockfence_row_tokens(const RowGuard *guard, const char *resource)
 {
 	PresentedTokens tokens = lockfence_presented_tokens(guard->rel, resource);
 
+	if (resource == NULL)
+		tokens.named = lockfence_row_hold(guard->rel, guard->old);
 	if (lockfence_column_is_set(guard))
 	{
 		tokens.column = lockfence_set_token(guard, &tokens.is_null);

@@ -23,6 +23,7 @@
 
 #include "lockfence.h"
 #include "move.h"
+#include "rowhold.h"
 #include "xact.h"
 
 typedef struct MemoEntry
@@ -97,6 +98,7 @@ forget_transaction(void)
 	bypassed = NIL;
 	lockfence_current_call = NULL;
 	lockfence_forget_moves();
+	lockfence_forget_row_holds();
 }
 
 /*
@@ -189,6 +191,7 @@ static void
 undo_level(int level)
 {
 	lockfence_undo_moves(level);
+	lockfence_undo_row_holds(level);
 	while (undo_used > 0 && undo_log[undo_used - 1].level >= level)
 	{
 		UndoRecord *undo = &undo_log[--undo_used];
@@ -212,6 +215,7 @@ reparent_level(int level)
 	for (int i = undo_used - 1; i >= 0 && undo_log[i].level >= level; i--)
 		undo_log[i].level = level - 1;
 	lockfence_reparent_moves(level);
+	lockfence_reparent_row_holds(level);
 }
 
 /* How the transaction goes. */
@@ -247,11 +251,18 @@ lockfence_ambient_token(void)
 	return ambient.token;
 }
 
+/* Was the token accepted for a resource, or for a row? */
+static bool
+is_held(FenceToken token)
+{
+	return lockfence_holds_token(token) || lockfence_holds_row_by(token);
+}
+
 /* Was the ambient token compared with no mark? */
 static bool
 is_unchecked(void)
 {
-	return ambient.token != 0 && !ambient.is_checked && !lockfence_holds_token(ambient.token);
+	return ambient.token != 0 && !ambient.is_checked && !is_held(ambient.token);
 }
 
 void
@@ -288,7 +299,7 @@ lockfence_check_ambient_token(void)
 FenceToken
 lockfence_unchecked_token(void)
 {
-	if (ambient.unchecked != 0 && !lockfence_holds_token(ambient.unchecked))
+	if (ambient.unchecked != 0 && !is_held(ambient.unchecked))
 		return ambient.unchecked;
 	return is_unchecked() ? ambient.token : 0;
 }
@@ -308,7 +319,7 @@ is_accepted(const HeldToken *held, FenceToken token)
 	return held->token == token && !held->refused;
 }
 
-/* Was the token accepted in this transaction, for whatever resource? */
+/* Was the token accepted in this transaction, for whatever resource that has a name? */
 bool
 lockfence_holds_token(FenceToken token)
 {

@@ -1,0 +1,160 @@
+/*
+ * presentrow.c
+ *		present(target, key, token): a token for one row of a row fence.
+ *
+ * The row is locked to the end of the transaction, which waits for the transaction that
+ * has written or locked it.  A token above the mark is written into the row, by an
+ * UPDATE of the caller; an equal one writes nothing.  All of it takes the privileges of
+ * that UPDATE, and SELECT on the token, since its mark is returned.
+ */
+#include "postgres.h"
+
+#include "access/sysattr.h"
+#include "access/xact.h"
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "nodes/bitmapset.h"
+#include "utils/acl.h"
+#include "utils/lsyscache.h"
+#include "utils/rls.h"
+
+#include "advisory.h"
+#include "check.h"
+#include "fence.h"
+#include "fencecache.h"
+#include "guarded.h"
+#include "keyrow.h"
+#include "presented.h"
+#include "refuse.h"
+#include "rowhold.h"
+#include "rowmark.h"
+#include "stats.h"
+#include "token.h"
+
+/* The question to the fence, and its answer. */
+typedef struct RowQuestion
+{
+	FenceCheck	check;
+	bool		accepted;
+} RowQuestion;
+
+PG_FUNCTION_INFO_V1(lockfence_present_row);
+
+/* The caller must be able to take the row over by an UPDATE, and to read its mark. */
+static void
+require_privileges(const RowCall *call)
+{
+	GivenColumn token = {.attno = call->fence->token_attno};
+
+	lockfence_require_column_privileges(call->target, ACL_SELECT, 1, &token);
+	lockfence_require_column_privileges(call->target, ACL_SELECT, call->nkeys, call->keys);
+	lockfence_require_column_privileges(call->target, ACL_UPDATE, 1, &token);
+}
+
+/*
+ * Find the row, and lock it.  Where row security applies to the caller, a lock that the
+ * caller takes comes first: to a caller from whom the row is hidden there is none.
+ */
+static void
+lock_row(RowCall *call)
+{
+	bool		is_seen = true;
+
+	if (check_enable_rls(RelationGetRelid(call->target), InvalidOid, true) == RLS_ENABLED)
+	{
+		lockfence_convert_columns(call->target, call->keys, call->nkeys);
+		SPI_connect();
+		lockfence_query_key(call->target, "", call->keys, call->nkeys, true);
+		is_seen = SPI_processed > 0;
+		SPI_finish();
+	}
+	if (!is_seen || !lockfence_find_row(call, true))
+		lockfence_refuse_no_row(call);
+}
+
+/* The columns of the unique key, as the table that holds the row numbers them. */
+static Bitmapset *
+key_columns(const RowCall *call)
+{
+	int			nunique;
+	const GivenColumn *unique = lockfence_unique_key(call->target, call->keys, call->nkeys, &nunique);
+	Bitmapset  *columns = NULL;
+
+	for (int i = 0; i < nunique; i++)
+		columns = bms_add_member(columns, get_attnum(RelationGetRelid(call->holder), unique[i].name));
+	return columns;
+}
+
+/* Compare the token with the mark in the row. */
+static void
+ask(void *arg)
+{
+	RowQuestion *question = (RowQuestion *) arg;
+	PresentedTokens tokens = {.given = question->check.token};
+	FenceToken	previous;
+
+	question->accepted = lockfence_admit(&question->check, &tokens, &previous) != 0;
+}
+
+/* May the token write to the row?  It is not written here. */
+static bool
+passes(const RowCall *call, FenceToken mark)
+{
+	const Fence *fence = lockfence_require_row_fence(call->holder);
+	RowQuestion question = {.check = lockfence_fence_check(fence, call->holder, NULL)};
+	bool		isnull;
+	TransactionId writer = DatumGetTransactionId(slot_getsysattr(call->row, MinTransactionIdAttributeNumber, &isnull));
+
+	question.check.write.row = call->row;
+	question.check.token = call->token;
+	question.check.stored = mark;
+	question.check.only_compares = true;
+	question.check.own_row = TransactionIdIsCurrentTransactionId(writer);
+	return lockfence_decide(call->holder, fence, ask, &question) && question.accepted;
+}
+
+/* Write the token into the row. */
+static void
+take_over(RowCall *call)
+{
+	Form_pg_attribute column = TupleDescAttr(RelationGetDescr(call->target), call->fence->token_attno - 1);
+	GivenColumn change = {
+		.attno = column->attnum,.name = NameStr(column->attname),.type = column->atttypid
+	};
+
+	change.given.type = jbvString;
+	change.given.val.string.val = psprintf(INT64_FORMAT, call->token);
+	change.given.val.string.len = strlen(change.given.val.string.val);
+	if (lockfence_guarded_set(call->target, call->fence, call->keys, call->nkeys, &change, call->token) == 0)
+		lockfence_refuse_lost_mark(call->holder, "Let the trigger return the row, or disable it.");
+}
+
+/* present(target, key, token) -> the previous mark, or null */
+Datum
+lockfence_present_row(PG_FUNCTION_ARGS)
+{
+	RowCall		call;
+	FenceToken	mark;
+
+	if (!PG_ARGISNULL(0))
+		lockfence_require_any_privilege(PG_GETARG_OID(0), ACL_UPDATE);
+	call = lockfence_begin_row_call(fcinfo, RowExclusiveLock);
+	require_privileges(&call);
+	lock_row(&call);
+	mark = lockfence_stored_token(lockfence_require_row_fence(call.holder), call.row);
+	lockfence_hold_row(call.holder, call.row, key_columns(&call),
+					   lockfence_row_name(call.holder, call.row), call.token);
+	if (passes(&call, mark))
+	{
+		if (lockfence_compare(call.token, mark) == HIGHER)
+			take_over(&call);
+		else
+			lockfence_count(call.holder, LOCKFENCE_ACCEPTED);
+	}
+	lockfence_end_row_call(&call);
+	if (mark == 0)
+		PG_RETURN_NULL();
+	PG_RETURN_INT64(mark);
+}
