@@ -109,6 +109,8 @@ FROM (
 		('SELECT * FROM lockfence.issuers'),
 		('SELECT * FROM lockfence.stats'),
 		('SELECT * FROM lockfence.refusals'),
+		('SELECT * FROM lockfence.offenders'),
+		('SELECT * FROM lockfence.stats_limits()'),
 		('SELECT * FROM lockfence.prepared_holds'),
 		('SELECT * FROM lockfence.holders(''x'')'),
 		('SELECT lockfence.prune(''0'')')
