@@ -185,6 +185,7 @@ install_run() {
 
 # prepare [MAKE-ARGUMENT...]
 prepare() {
+	export TRACK=on		# in a private server installcheck may count
 	make_workdir
 	find_postgres
 	copy_server

@@ -6,6 +6,7 @@ SET client_min_messages = error;
 \set home :DBNAME
 CREATE DATABASE regress_lf_gate;
 \c regress_lf_gate
+SET lockfence.track = on;
 SET client_min_messages = error;
 CREATE EXTENSION lockfence;
 CREATE TABLE item (id int PRIMARY KEY, note text);
@@ -122,7 +123,7 @@ SELECT lockfence.raise_mark('gate:raised', 15, 'while it is sealed');
 SELECT CASE WHEN (SELECT available FROM lockfence.stats_info())
 	THEN (SELECT sealed > 0 AND advisory = 0 FROM lockfence.stats WHERE target = 'item'::regclass)
 		AND (SELECT sealed = 0 AND advisory > 0 FROM lockfence.stats WHERE target = 'tried'::regclass)
-		AND (SELECT code = 'LF005' FROM lockfence.refusals LIMIT 1)
+		AND (SELECT code = 'LF005' FROM lockfence.refusals WHERE database = current_database() LIMIT 1)
 	ELSE NOT EXISTS (SELECT FROM lockfence.stats) END AS counted;
 
 -- the drill says why it cannot be played

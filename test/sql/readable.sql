@@ -4,6 +4,7 @@
 SET client_min_messages = warning;
 CREATE SCHEMA test_readable;
 SET search_path = test_readable;
+SET lockfence.track = on;
 CREATE ROLE regress_lf_blind;
 GRANT USAGE ON SCHEMA lockfence, test_readable TO regress_lf_blind;
 GRANT EXECUTE ON FUNCTION lockfence.present(lockfence.fence_token), lockfence.present(text, lockfence.fence_token),

@@ -1,6 +1,7 @@
 -- Ambient tokens that are compared with no mark: told at commit, in a transaction that has written.
 CREATE SCHEMA test_unchecked;
 SET search_path = test_unchecked;
+SET lockfence.track = on;
 CREATE TABLE job (id integer PRIMARY KEY, state text);
 SELECT lockfence.attach('job');
 CREATE TABLE item (id integer PRIMARY KEY, state text);

@@ -79,6 +79,11 @@ query_is($node, 'postgres', 'SELECT target, accepted, stale FROM lockfence.stats
 query_is($node, 'postgres', 'SELECT database, target, code, resource, token, mark, role, client_addr IS NULL FROM lockfence.refusals',
 	'postgres|item|LF001|item/1|10|20|postgres|t', 'and the refusal');
 
+$node->safe_psql('postgres', 'SELECT lockfence.stats_reset()');
+query_is($node, 'postgres', q(SELECT (SELECT sum(accepted + stale) FROM lockfence.stats), (SELECT count(*) FROM lockfence.refusals), refusals
+	FROM lockfence.stats_info()), '0|0|0', 'stats_reset() forgets all of it');
+refused_ok($node, 'postgres', 'UPDATE item SET fence = 10', 'LF001', 'a stale write again');
+
 $node->safe_psql('postgres', 'CREATE DATABASE other');
 $node->safe_psql('other', 'CREATE EXTENSION lockfence');
 query_is($node, 'other', 'SELECT count(*) FROM lockfence.stats', '0', 'another database has counters of its own');

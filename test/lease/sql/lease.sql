@@ -1,6 +1,7 @@
 -- Leases: acquire(), renew(), release(), and whose they are.
 \set SHOW_CONTEXT never
 SET client_min_messages = error;
+SET lockfence.track = on;
 -- Runs a statement; tells what it came to.
 CREATE FUNCTION try(statement text, OUT code text, OUT message text, OUT detail text, OUT hint text)
 LANGUAGE plpgsql AS $$
