@@ -7,6 +7,7 @@
  * answer, or die holding the lock.  Operations of different clients overlap.
  */
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "generate.h"
@@ -85,16 +86,19 @@ write_once(world *w, int lock, int64_t token)
 	set_last(w, "n", json_integer(++w->counter[lock]));
 }
 
-/* A client that was paused past its lease wakes up and writes. */
+/* A client that was paused past its lease wakes up and writes; a validator may say no before the fence does. */
 static void
 write_stale(world *w, int lock)
 {
 	int			id = w->ops++;
 	int64_t		t = w->now[lock];
+	bool		asked = roll(w, 4) == 0;
 
 	emit(w, t + 50, "write", "call", id, lock, w->stale[lock]);
 	emit(w, t + 2500, "write", "no", id, lock, w->stale[lock]);
-	set_last(w, "code", json_string("LF001"));
+	set_last(w, "code", json_string(asked ? "LF007" : "LF001"));
+	if (asked)
+		set_last(w, "validated", json_integer(1));
 	w->stale[lock] = 0;
 }
 

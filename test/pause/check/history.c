@@ -26,9 +26,10 @@ typedef struct raw_op
 	int64_t		ret;
 	int64_t		token;
 	int64_t		n;
+	bool		validated;
 	enum
 	{
-		OPEN, DONE, NOTHING, STALE, UNKNOWN
+		OPEN, DONE, NOTHING, STALE, DENIED, UNKNOWN
 	}			end;
 } raw_op;
 
@@ -134,6 +135,8 @@ note_end(raw_op *raw, const char *phase, json_t *event)
 		raw->end = UNKNOWN;
 	else if (code && strcmp(code, "LF001") == 0)
 		raw->end = STALE;
+	else if (code && strcmp(code, "LF007") == 0)
+		raw->end = DENIED;
 	else
 		raw->end = NOTHING;
 	raw->ret = raw->end == UNKNOWN ? NEVER : number_of(event, "t", 0);
@@ -172,6 +175,7 @@ read_operation(builder *b, json_t *event, const char *what, const char *phase)
 	if (text_of(event, "session"))
 		raw->session = text_of(event, "session");
 	raw->n = number_of(event, "n", raw->n);
+	raw->validated = number_of(event, "validated", raw->validated);
 	if (strcmp(phase, "call") != 0)
 		note_end(raw, phase, event);
 }
@@ -235,7 +239,7 @@ add_op(builder *b, const raw_op *raw, op_kind kind)
 	if ((lock->nops & (lock->nops - 1)) == 0)	/* 0 and powers of two */
 		lock->ops = realloc(lock->ops, (lock->nops ? lock->nops * 2 : 1) * sizeof *lock->ops);
 	new = &lock->ops[lock->nops++];
-	*new = (op) {kind, raw->call, raw->ret, raw->token, raw->n, NEVER};
+	*new = (op) {kind, raw->call, raw->ret, raw->token, raw->n, raw->validated, NEVER};
 	new->who = strdup(raw->who ? raw->who : "?");
 	new->id = strdup(raw->id);
 	b->h->nops++;
@@ -273,6 +277,8 @@ add_raw(builder *b, const raw_op *raw)
 		add_op(b, raw, OP_WRITE);
 	else if (write && raw->end == STALE)
 		add_op(b, raw, OP_REFUSED);
+	else if (write && raw->end == DENIED)
+		add_op(b, raw, OP_DENIED);
 	else if (write && (raw->end == UNKNOWN || raw->end == OPEN))
 		add_op(b, raw, OP_MAYBE_WRITE);
 	else if (strcmp(raw->what, "acquire") == 0 && raw->end == DONE)

@@ -21,6 +21,7 @@ typedef enum op_kind
 	OP_RELEASE,					/* was answered: released */
 	OP_WRITE,					/* PostgreSQL accepted it */
 	OP_REFUSED,					/* PostgreSQL refused it as stale */
+	OP_DENIED,					/* the validator said that the lock is not held */
 	OP_MAYBE_WRITE				/* its fate is unknown */
 } op_kind;
 
@@ -31,6 +32,7 @@ typedef struct op
 	int64_t		ret;			/* NEVER: did not return */
 	int64_t		token;
 	int64_t		n;				/* the row's own write counter, or -1 */
+	bool		validated;		/* a write that a validator was asked about */
 	int64_t		lapse;			/* OP_ACQUIRE: the hold cannot have ended by
 								 * itself before this */
 	char	   *who;

@@ -5,12 +5,16 @@
  *	  pause-check FILE...		exit 0 all good, 1 one is not, 2 undecided or unreadable
  *	  pause-check --mutants FILE	also breaks the history in every known way; each
  *								mutant that fits the history must be rejected
+ *	  pause-check --mutants --keep DIR FILE	leaves the mutants there
  */
+#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "mutate.h"
 #include "search.h"
+
+static const char *keep_dir;
 
 static int
 decide(json_t *events, char *reason, size_t size, int *nops)
@@ -38,8 +42,37 @@ decide(json_t *events, char *reason, size_t size, int *nops)
 	return result;
 }
 
+/* As a history, one event per line, beside the others' mutants. */
+static void
+keep_mutant(json_t *events, const char *of, const char *name)
+{
+	const char *slash = strrchr(of, '/');
+	const char *base = slash ? slash + 1 : of;
+	char		path[1024];
+	json_t	   *event;
+	size_t		i;
+	FILE	   *f;
+
+	snprintf(path, sizeof path, "%s/%.*s %s.jsonl", keep_dir, (int) strcspn(base, "."), base, name);
+	for (char *c = path + strlen(keep_dir); *c; c++)
+		if (*c == ' ')
+			*c = '-';
+	f = fopen(path, "w");
+	if (f == NULL)
+	{
+		perror(path);
+		return;
+	}
+	json_array_foreach(events, i, event)
+	{
+		json_dumpf(event, f, JSON_COMPACT);
+		fputc('\n', f);
+	}
+	fclose(f);
+}
+
 static int
-check_mutants(json_t *events)
+check_mutants(json_t *events, const char *path)
 {
 	int			rejected = 0;
 	int			made = 0;
@@ -54,6 +87,8 @@ check_mutants(json_t *events)
 			int			result = decide(broken, reason, sizeof reason, NULL);
 
 			made++;
+			if (keep_dir)
+				keep_mutant(broken, path, mutants[m].name);
 			rejected += result == HISTORY_BAD;
 			printf("  mutant %-22s %s%s%s\n", mutants[m].name,
 				   result == HISTORY_BAD ? "rejected" : "NOT REJECTED",
@@ -86,7 +121,7 @@ check_file(const char *path, int with_mutants)
 		   nops, *reason && result != HISTORY_GOOD ? ": " : "",
 		   result == HISTORY_GOOD ? "" : reason);
 	if (result == HISTORY_GOOD && with_mutants)
-		result = check_mutants(events) ? HISTORY_BAD : HISTORY_GOOD;
+		result = check_mutants(events, path) ? HISTORY_BAD : HISTORY_GOOD;
 	json_decref(events);
 	return result;
 }
@@ -94,18 +129,26 @@ check_file(const char *path, int with_mutants)
 int
 main(int argc, char **argv)
 {
-	int			first = 1;
+	static const struct option longs[] = {
+		{"mutants", 0, NULL, 'm'}, {"keep", 1, NULL, 'k'}, {NULL, 0, NULL, 0}
+	};
+	int			option;
 	int			with_mutants = 0;
 	int			worst = 0;
 
-	if (argc > 1 && strcmp(argv[1], "--mutants") == 0)
-		with_mutants = first++;
-	if (first >= argc)
+	while ((option = getopt_long(argc, argv, "", longs, NULL)) != -1)
+		switch (option)
+		{
+			case 'm': with_mutants = 1; break;
+			case 'k': keep_dir = optarg; break;
+			default: optind = argc;
+		}
+	if (optind >= argc)
 	{
-		fprintf(stderr, "usage: pause-check [--mutants] HISTORY...\n");
+		fprintf(stderr, "usage: pause-check [--mutants [--keep DIR]] HISTORY...\n");
 		return 2;
 	}
-	for (int i = first; i < argc; i++)
+	for (int i = optind; i < argc; i++)
 	{
 		int			result = check_file(argv[i], with_mutants);
 

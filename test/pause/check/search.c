@@ -6,7 +6,8 @@
  * while it is free, and each grant's token is higher than the last one's.
  * The register keeps the mark: it accepts a write whose token was granted and is
  * not below the mark, raises the mark to it, and refuses only what is below.
- * Where the row counts its writes, accepted writes happen in that order.
+ * Where the row counts its writes, accepted writes happen in that order.  A
+ * validator, where one was asked, lets only the present holder write.
  *
  * The search places operations one after another, each within its interval, and
  * goes back where that fails.  What keeps it short, also on a bad history:
@@ -67,6 +68,7 @@ typedef struct search
 	int			nidle;
 	int			nleft;			/* operations that must still be placed */
 	int			fewest;			/* least nleft reached, */
+	bool		overdue;		/* by one that had to come next there, */
 	char	   *reason;			/* and why it went no further there */
 	size_t		reason_size;
 	memo_entry *memo;
@@ -174,6 +176,13 @@ first_deadline(const search *s)
 	return deadline;
 }
 
+/* Is the hold under this token the last one granted, and not released? */
+static bool
+is_held(const search *s, const state *st, int64_t token)
+{
+	return st->holder >= 0 && s->ops[st->holder].token == token;
+}
+
 static const char *
 why_no_write(const search *s, const state *st, int i)
 {
@@ -183,6 +192,8 @@ why_no_write(const search *s, const state *st, int i)
 		return "accepted under a token not granted by then";
 	if (o->token < st->mark)
 		return "accepted although its token is below the mark";
+	if (o->validated && !is_held(s, st, o->token))
+		return "let through by the validator although its hold was over";
 	if (o->n >= 0 && s->counted[st->nth] != i)
 		return "accepted out of the order the row counted";
 	return NULL;
@@ -203,11 +214,13 @@ why_not_next(const search *s, const state *st, int i, int64_t deadline)
 				return "granted while another still held the lock";
 			return NULL;
 		case OP_RELEASE:
-			if (st->holder < 0 || s->ops[st->holder].token != o->token)
-				return "released a lock it did not hold";
-			return NULL;
+			return is_held(s, st, o->token) ? NULL : "released a lock it did not hold";
 		case OP_REFUSED:
 			return o->token < st->mark ? NULL : "refused although its token is not below the mark";
+		case OP_DENIED:
+			if (is_held(s, st, o->token) && s->ops[st->holder].lapse > deadline)
+				return "refused by the validator although it held the lock";
+			return NULL;
 		case OP_MAYBE_WRITE:
 			return o->token > st->mark && o->token <= st->last ? NULL : "without effect";
 		case OP_WRITE:
@@ -219,7 +232,7 @@ why_not_next(const search *s, const state *st, int i, int64_t deadline)
 static bool
 changes_nothing(const state *st, const op *o)
 {
-	return o->kind == OP_REFUSED || (o->kind == OP_WRITE && o->token == st->mark);
+	return o->kind == OP_REFUSED || o->kind == OP_DENIED || (o->kind == OP_WRITE && o->token == st->mark);
 }
 
 static state
@@ -235,7 +248,7 @@ state_after(const search *s, const state *st, int i, int unknown_bit)
 	}
 	else if (o->kind == OP_RELEASE)
 		after.holder = -1;
-	else if (o->kind != OP_REFUSED)
+	else if (o->kind != OP_REFUSED && o->kind != OP_DENIED)
 		after.mark = o->token;
 	if (o->kind == OP_WRITE && o->n >= 0)
 		after.nth++;
@@ -249,16 +262,23 @@ state_after(const search *s, const state *st, int i, int unknown_bit)
 	return after;
 }
 
-/* Keeps the reason of the place where the search got furthest. */
+/*
+ * Keeps the reason of the place where the search got furthest, and there that of
+ * the operation which had to come next: without it, others could still wait.
+ */
 static void
-note_reason(search *s, const state *st, int i, const char *why)
+note_reason(search *s, const state *st, int i, const char *why, bool overdue)
 {
 	const op   *o = &s->ops[i];
-	static const char *const names[] = {"acquire", "release", "write", "refused write", "write"};
+	static const char *const names[] = {
+		"acquire", "release", "write", "refused write", "denied write", "write"
+	};
 
-	if (s->nleft >= s->fewest || s->ops[i].kind == OP_MAYBE_WRITE)
+	if (o->kind == OP_MAYBE_WRITE || s->nleft > s->fewest ||
+		(s->nleft == s->fewest && (s->overdue || !overdue)))
 		return;
 	s->fewest = s->nleft;
+	s->overdue = overdue;
 	snprintf(s->reason, s->reason_size,
 			 "%s %s of %s, token %" PRId64 ", at %.6f s: %s (last granted %" PRId64
 			 ", held by %s, mark %" PRId64 ")",
@@ -324,7 +344,7 @@ try_each(search *s, const state *st, bool unknown)
 			bit = (int) s->ops[i].n;
 		why = why_not_next(s, st, i, deadline);
 		if (why)
-			note_reason(s, st, i, why);
+			note_reason(s, st, i, why, s->ops[i].ret == deadline);
 		else if (place(s, st, i, bit))
 			return true;
 		if (s->gave_up)

@@ -42,6 +42,14 @@ decide(json_t *events, char *reason, size_t size)
 	return result;
 }
 
+/* "stale" and "denied" are refusals, "valid" is a write that a validator let through. */
+static const char *
+phase_of(const char *word)
+{
+	return strcmp(word, "stale") == 0 || strcmp(word, "denied") == 0 ? "no" :
+		strcmp(word, "valid") == 0 ? "ok" : word;
+}
+
 /* Many lines of text into events, so that a case reads like a history. */
 static json_t *
 events_of(const char *text)
@@ -62,10 +70,14 @@ events_of(const char *text)
 		if (sscanf(line, "%ld %15s %15s %15s %31s %ld", &t, what, phase, id, token, &n) < 5)
 			continue;
 		event = json_pack("{s:I s:s s:s s:s s:s s:s s:s}", "t", (json_int_t) t, "who", id,
-						  "what", what, "phase", strcmp(phase, "stale") ? phase : "no",
+						  "what", what, "phase", phase_of(phase),
 						  "id", id, "lock", "x", "token", token);
 		if (strcmp(phase, "stale") == 0)
 			json_object_set_new(event, "code", json_string("LF001"));
+		if (strcmp(phase, "denied") == 0)
+			json_object_set_new(event, "code", json_string("LF007"));
+		if (strcmp(phase, "denied") == 0 || strcmp(phase, "valid") == 0)
+			json_object_set_new(event, "validated", json_integer(1));
 		if (n >= 0)
 			json_object_set_new(event, "n", json_integer(n));
 		json_array_append_new(events, event);
@@ -109,6 +121,16 @@ hand_made_cases(void)
 			"31 write call w2 9 1\n59 write ok w2 9 1\n");
 	case_is("a token never granted cannot be accepted", HISTORY_BAD,
 			"10 acquire call a 0\n20 acquire ok a 5\n30 write call w1 7\n40 write ok w1 7\n");
+	case_is("the holder's write is let through by the validator", HISTORY_GOOD,
+			"10 acquire call a 0\n20 acquire ok a 5\n30 write call w1 5\n40 write valid w1 5\n");
+	case_is("a write after the release is not", HISTORY_BAD,
+			"10 acquire call a 0\n20 acquire ok a 5\n22 release call r 5\n23 release ok r 5\n"
+			"30 write call w1 5\n40 write valid w1 5\n");
+	case_is("the validator refuses a write after the release", HISTORY_GOOD,
+			"10 acquire call a 0\n20 acquire ok a 5\n22 release call r 5\n23 release ok r 5\n"
+			"30 write call w1 5\n40 write denied w1 5\n");
+	case_is("it does not refuse the holder", HISTORY_BAD,
+			"10 acquire call a 0\n20 acquire ok a 5\n30 write call w1 5\n40 write denied w1 5\n");
 	case_is("a token goes up with every grant", HISTORY_BAD,
 			"10 acquire call a 0\n20 acquire ok a 5\n30 release call r 5\n40 release ok r 5\n"
 			"50 acquire call b 0\n60 acquire ok b 4\n");

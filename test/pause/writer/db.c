@@ -184,9 +184,9 @@ db_write(writer *w, bool in_transaction)
 		end_transaction(w, state);
 		f = fate_of(state, f == ACCEPTED);
 	}
-	/* only the kit's own row counts its writes */
+	/* only the kit's own row counts its writes, and only the kit's own fence has a validator */
 	record(&w->history, "write", phase_of(f), w->table ? "{s:s, s:s, s:s, s:s}" :
-		   "{s:s, s:s, s:s, s:s, s:I}", "id", id, "lock", w->resource, "token", token,
-		   "code", state, "n", n);
+		   w->validated ? "{s:s, s:s, s:s, s:s, s:I, s:i}" : "{s:s, s:s, s:s, s:s, s:I}",
+		   "id", id, "lock", w->resource, "token", token, "code", state, "n", n, "validated", 1);
 	return f;
 }

@@ -21,7 +21,7 @@ usage(void)
 {
 	fprintf(stderr, "usage: pause-writer --scenario NAME --resource NAME --dsn DSN --history FILE"
 			" --who NAME\n  ((--leases | --url URL --ca F --cert F --key F) --ttl S | --token T)"
-			" [--gate F] [--wait S]\n  [--seconds N --locks N --stop-file F] [--account T | --table T --row JSON --change JSON]\n");
+			" [--gate F] [--wait S]\n  [--seconds N --locks N --stop-file F] [--account T [--validated] | --table T --row JSON --change JSON]\n");
 	exit(64);
 }
 
@@ -50,6 +50,7 @@ set_option(writer *w, int option)
 		case 'n': w->seconds = atoi(optarg); break;
 		case 'l': w->nlocks = atoi(optarg); break;
 		case 'A': w->account = optarg; break;
+		case 'V': w->validated = true; break;
 		case 'b': w->table = optarg; break;
 		case 'R': w->row = optarg; break;
 		case 'S': w->stop_file = optarg; break;
@@ -69,6 +70,7 @@ read_options(writer *w, int argc, char **argv)
 		{"wait", 1, NULL, 'w'}, {"seconds", 1, NULL, 'n'}, {"locks", 1, NULL, 'l'},
 		{"table", 1, NULL, 'b'}, {"row", 1, NULL, 'R'}, {"change", 1, NULL, 'C'},
 		{"leases", 0, NULL, 'L'}, {"stop-file", 1, NULL, 'S'}, {"account", 1, NULL, 'A'},
+		{"validated", 0, NULL, 'V'},
 		{NULL, 0, NULL, 0}
 	};
 	int			option;

@@ -28,6 +28,7 @@ typedef struct writer
 	const char *dsn;
 	PGconn	   *conn;
 	const char *account;		/* the kit's own table */
+	bool		validated;		/* its fence asks the lock service */
 	const char *table;			/* a resource owner's own, or NULL */
 	const char *row;			/* its key, a JSON object */
 	const char *change;			/* what a write sets there, a JSON object */
