@@ -99,7 +99,7 @@ matrix memcheck soak:
 fuzz:
 	$(HERE)test/fuzz/run 100
 
-# The proofs with a real etcd quorum and with leases: docs/pause-kit.md.  SCALE=dev takes four to five minutes.
+# The proofs with a real etcd quorum and with leases: docs/pause-kit.md.  SCALE=dev takes three to seven minutes.
 pause:
 	$(HERE)scripts/pause --scale $(or $(SCALE),full)
 

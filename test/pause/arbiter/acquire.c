@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "arbiter.h"
 
@@ -41,6 +42,24 @@ granted(const attempt *a, int64_t epoch, int64_t revision)
 	snprintf(token, sizeof token, "%" PRId64, token_make(epoch, revision));
 	return reply_ok(json_pack("{s:s, s:s, s:I}", "resource", a->resource, "token", token,
 							  "epoch", (json_int_t) epoch));
+}
+
+/* What a client cannot know goes into the history from here. */
+static void
+tell(const attempt *a, const char *what)
+{
+	record(&conf.history, what, "ok", "{s:s, s:s}", "id", a->request, "lock", a->resource);
+}
+
+/* So that a proof can cut the quorum while a grant is on its way. */
+static void
+wait_at_gate(const attempt *a)
+{
+	if (conf.gate == NULL || access(conf.gate, F_OK) != 0)
+		return;
+	tell(a, "gate");
+	while (access(conf.gate, F_OK) == 0)
+		sleep_us(1000);
 }
 
 static bool
@@ -73,15 +92,19 @@ static bool
 try_grant(attempt *a, const look *seen, reply *r)
 {
 	txn_answer	answer;
-	etcd_result result = put_lock(a, seen, &answer);
-	bool		done = result == ETCD_OK && answer.succeeded;
+	etcd_result result;
+	bool		done;
 
+	wait_at_gate(a);
+	result = put_lock(a, seen, &answer);
+	done = result == ETCD_OK && answer.succeeded;
 	if (done)
 		*r = granted(a, seen->epoch.epoch, answer.revision);
 	if (result == ETCD_UNKNOWN)
 	{
 		a->unknown = true;
 		count(COUNT_AMBIGUOUS);
+		tell(a, "unanswered");
 	}
 	txn_free(&answer);
 	return done;
@@ -108,8 +131,9 @@ judge_held(attempt *a, const look *seen, reply *r)
 {
 	if (is_same_request(a, seen))
 	{
-		if (a->unknown)
-			count(COUNT_AMBIGUOUS_APPLIED);
+		/* by this attempt, or by one before it whose caller got no answer either */
+		count(COUNT_AMBIGUOUS_APPLIED);
+		tell(a, "found");
 		*r = granted(a, json_int64(seen->lock.value, "epoch"), seen->lock.create_revision);
 		return true;
 	}

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "../common/clock.h"
+#include "../common/record.h"
 #include "../common/token.h"
 
 #define MAX_RESOURCE 256
@@ -44,6 +45,8 @@ typedef struct settings
 	int			deadline_ms;	/* of one operation, retries included */
 	int			max_acquires;	/* at once; more are shed */
 	int			max_wait_ms;
+	const char *gate;			/* file: grants wait while it exists, or NULL */
+	recorder	history;
 } settings;
 
 extern settings conf;

@@ -17,6 +17,8 @@ settings	conf = {
 	.max_wait_ms = 10000,
 };
 
+static const char *history_path;
+
 static void
 usage(void)
 {
@@ -27,7 +29,9 @@ usage(void)
 			"  --floor-dsn DSN     PostgreSQL that knows the highest token accepted\n"
 			"  --etcd-timeout MS   of one request to etcd (1000)\n"
 			"  --deadline MS       of one operation with its retries (2500)\n"
-			"  --max-acquires N    at once; more are shed with 503 (64)\n");
+			"  --max-acquires N    at once; more are shed with 503 (64)\n"
+			"  --history FILE      records the grants whose answer was lost\n"
+			"  --gate FILE         grants wait while it exists\n");
 	exit(64);
 }
 
@@ -54,6 +58,8 @@ set_option(int option)
 		case 't': conf.etcd_timeout_ms = atoi(optarg); break;
 		case 'd': conf.deadline_ms = atoi(optarg); break;
 		case 'm': conf.max_acquires = atoi(optarg); break;
+		case 'h': history_path = optarg; break;
+		case 'g': conf.gate = optarg; break;
 		default: usage();
 	}
 }
@@ -65,7 +71,7 @@ read_options(int argc, char **argv)
 		{"etcd", 1, NULL, 'e'}, {"admin", 1, NULL, 'A'}, {"work-socket", 1, NULL, 'w'},
 		{"renew-socket", 1, NULL, 'r'}, {"state", 1, NULL, 's'}, {"audit", 1, NULL, 'a'},
 		{"floor-dsn", 1, NULL, 'f'}, {"etcd-timeout", 1, NULL, 't'}, {"deadline", 1, NULL, 'd'},
-		{"max-acquires", 1, NULL, 'm'}, {NULL, 0, NULL, 0}
+		{"max-acquires", 1, NULL, 'm'}, {"history", 1, NULL, 'h'}, {"gate", 1, NULL, 'g'}, {NULL, 0, NULL, 0}
 	};
 	int			option;
 
@@ -89,6 +95,11 @@ main(int argc, char **argv)
 	sigprocmask(SIG_BLOCK, &wanted, NULL);	/* before any thread starts */
 	signal(SIGPIPE, SIG_IGN);
 	curl_global_init(CURL_GLOBAL_ALL);
+	if (recorder_open(&conf.history, history_path, "arbiter") < 0)
+	{
+		perror(history_path);
+		return 1;
+	}
 	if (audit_start() < 0)
 	{
 		perror(conf.audit_path);

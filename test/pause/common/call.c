@@ -28,7 +28,7 @@ main(int argc, char **argv)
 	curl_global_init(CURL_GLOBAL_ALL);
 	f = fetch_open(&identity);
 	body = argc > 5 && *argv[5] ? json_loads(argv[5], 0, NULL) : NULL;
-	if (fetch_json(f, argv[1], body, 10000, &answer) != FETCH_ANSWERED)
+	if (fetch_json(f, argv[1], body, 30000, &answer) != FETCH_ANSWERED)
 		fprintf(stderr, "%s\n", answer.error);
 	text = answer.json ? json_dumps(answer.json, JSON_COMPACT) : NULL;
 	printf("%03d\n%s\n", answer.status, text ? text : "{}");

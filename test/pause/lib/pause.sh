@@ -167,11 +167,31 @@ checker_rejects() {
 	echo "$said" >>"$OUT/checks.log"
 }
 
+# write_late HISTORY: a write that was on its way for long, under the first token of a lock that has had another since.
+# False if there is no such lock yet.
+write_late() {
+	local lock token
+	read -r lock token < <(jq -r 'select(.what == "present" and .phase == "ok") | "\(.lock) \(.token)"' "$1" |
+		awk '!($1 in first) { first[$1] = $2 } $2 + 0 > first[$1] + 0 && !found { found = $1 } END { if (found) print found, first[found] }')
+	[ "$token" ] || return 1
+	"${unprivileged[@]}" "$BUILD/pause-writer" --scenario stale-write --resource "$lock" --token "$token" --dsn "$DSN" \
+		--history "$1" --who "delayed-$((++DELAYED))" >>"$LOGS/delayed.log" 2>&1 || true
+}
+DELAYED=0
+
+# How many of them PostgreSQL refused; each must be.
+judge_late() {
+	LATE=$(grep -c '"who":"delayed-[0-9]*","what":"write","phase":"no".*"code":"LF001"' "$1" || true)
+	[ "$LATE" -ge 1 ] || wrong 'no delayed write was refused'
+	! grep -q '"who":"delayed-[0-9]*","what":"write","phase":"ok"' "$1" || wrong 'a delayed write was accepted'
+	LATE="delayed writes refused with LF001: $LATE"
+}
+
 # A variant without a fence: the stale write is accepted; both the writer and the checker must notice.
 judge_control() {
 	exit_status "${HOLDER[$1]}"
 	[ "$STATUS" = 1 ] || wrong "the writer did not see its stale write accepted, but ended with status $STATUS"
 	checker_rejects "$(history_of "$1")" 'below the mark'
 	result "$PROOF" "$(variant_name "$1")" 'the stale write is accepted, and the checker rejects the history' \
-		"$(seen 'accepted; the checker: write accepted although its token is below the mark')" "$(verdict)"
+		"$(seen 'accepted; the checker: write accepted although its token is below the mark')" "$(verdict)" "$(history_of "$1")"
 }

@@ -2,9 +2,9 @@
 
 SKIPPED=0
 
-# result PROOF VARIANT EXPECTED SEEN VERDICT: holds, FAILS or not run.
+# result PROOF CASE EXPECTED SEEN VERDICT [HISTORY]: holds, FAILS or not run; the history that the report draws beside it.
 result() {
-	printf '%s\t%s\t%s\t%s\t%s\n' "$@" >>"$OUT/results.tsv"
+	printf '%s\t%s\t%s\t%s\t%s\t%s\n' "${@:1:5}" "$(basename "${6-}" .jsonl)" >>"$OUT/results.tsv"
 	case $5 in
 		holds) ok "proof $1, $2: $4" ;;
 		FAILS) not_ok "proof $1, $2: $4" ;;
@@ -46,20 +46,27 @@ seconds_between() { awk -v a="$1" -v b="$2" 'BEGIN { if (a == "" || b == "") pri
 milliseconds() { awk -v us="$1" 'BEGIN { if (us == "") print "?"; else printf "%.1f", us / 1e3 }'; }
 
 # check_history FILE: the checker judges it, and must also reject the history broken in each way that it
-# allows.
+# allows; one way is that PostgreSQL accepts what it refused.
 check_history() {
 	local said status=0
-	said=$("$BUILD/pause-check" --mutants "$1") || status=$?
+	[ -z "$KEEP_MUTANTS" ] || mkdir -p "$OUT/mutants"
+	said=$("$BUILD/pause-check" --mutants ${KEEP_MUTANTS:+--keep "$OUT/mutants"} "$1") || status=$?
 	CHECKED=$(sed -n 's/.*: good, \([0-9]*\) operations$/\1 operations checked/p' <<<"$said")
 	if [ -z "$CHECKED" ]; then
 		CHECKED='rejected by the checker'
 		wrong "the history is not one of a lock and a fence: ${said#*: }"
 	elif [ "$status" != 0 ]; then
 		wrong "the checker accepted a mutant of the history: $(grep 'NOT REJECTED' <<<"$said" | head -n 1)"
+	elif ! mutants_that rejected "$said" | grep -q 'stale write accepted'; then
+		wrong 'no stale write was refused in this history, so that none could be accepted'
 	fi
-	CHECKED="$CHECKED$(sed -n 's/.*mutants: \([0-9]*\) made, \([0-9]*\) rejected/, \2 of \1 mutants rejected/p' <<<"$said")"
+	[[ $CHECKED != *checked ]] || CHECKED="$CHECKED; mutants rejected: $(mutants_that rejected "$said")$(
+		mutants_that 'does not fit' "$said" | sed 's/./; not possible: &/')"
 	echo "$said" >>"$OUT/checks.log"
 }
+
+# mutants_that FATE OUTPUT: their names.
+mutants_that() { sed -n "s/^  mutant \(.*[^ ]\)  *$1.*/\1/p" <<<"$2" | paste -sd, | sed 's/,/, /g'; }
 
 print_table() {
 	awk -F '\t' -v width="${COLUMNS:-150}" '

@@ -80,17 +80,19 @@ service_tests() {
 	crowd_is_shed "$s"
 }
 
+files_in() { [ "$(find "$1" -type f -size +0 | wc -l)" -ge "$2" ]; }
+
 # Four acquires may wait at once; of ten, some are told when to come again, and a renewal is not.
 crowd_is_shed() {
 	local i pids=() dir=$WORK/crowd
 	mkdir -p "$dir"
 	call a /v1/acquire "{\"session\":\"$1\",\"resource\":\"x/crowd\",\"request\":\"r0\"}"
 	for i in 1 2 3 4 5 6 7 8 9 10; do
-		(call a /v1/acquire "{\"session\":\"$1\",\"resource\":\"x/crowd\",\"request\":\"c$i\",\"wait_ms\":3000}"
+		(call a /v1/acquire "{\"session\":\"$1\",\"resource\":\"x/crowd\",\"request\":\"c$i\",\"wait_ms\":8000}"
 			echo "$CALL_STATUS $CALL_CODE" >"$dir/$i") &
 		pids+=($!)
 	done
-	sleep 1
+	wait_until 30 files_in "$dir" 6 || true
 	answers 'a renewal is answered while acquires are shed' 200 '' a /v1/renew "{\"session\":\"$1\"}"
 	wait "${pids[@]}" || true
 	is 'of ten acquires at once, six are shed' "$(cat "$dir"/* | sort | uniq -c | sed 's/^ *//' | paste -sd,)" '4 409 held,6 503 busy'
@@ -161,7 +163,7 @@ holder_tests() {
 	is 'a command runs under the lock, and its status is told' "$STATUS" 3
 	mark=$(sql "$before")
 	is 'it knows its lock and token, which PostgreSQL was shown first' "$(cat "$WORK/hold.out")" "kit:hold $mark"
-	hold a kit:hold --ttl 3 --wait 8 -- sleep 4
+	hold a kit:hold --ttl 6 --wait 16 -- sleep 7
 	is 'a hold outlasts its lease by renewals' "$STATUS" 0
 	"${unprivileged[@]}" psql "$DSN" -qAtX -c "SELECT lockfence.present('kit:hold', 9000000000000000000)" >/dev/null
 	hold a kit:hold --wait 5 --dsn "$DSN" -- true
@@ -173,24 +175,25 @@ holder_tests() {
 
 held_elsewhere() {
 	local holder
-	hold a kit:busy --ttl 5 -- sleep 3 &
+	hold a kit:busy -- sh -c "touch '$WORK/busy.held'; until [ -e '$WORK/busy.over' ]; do sleep 0.1; done" &
 	holder=$!
-	sleep 1
+	wait_until 30 test -e "$WORK/busy.held" || true
 	hold b kit:busy -- true
 	is 'a lock that is held is not granted' "$STATUS" 75
+	touch "$WORK/busy.over"
 	wait "$holder" || true
 }
 
 # The service stops answering: the holder must stop by itself, before its lease can have run out.
 fenced_when_cut_off() {
 	local start holder
-	(hold a kit:cut --ttl 6 --grace 1 -- sleep 60; echo "$STATUS" >"$WORK/cut.status") &
+	(hold a kit:cut --ttl 12 --grace 1 -- sh -c "touch '$WORK/cut.held'; exec sleep 60"; echo "$STATUS" >"$WORK/cut.status") &
 	holder=$!
-	sleep 1
+	wait_until 30 test -e "$WORK/cut.held" || true
 	start=$("$BUILD/pause-note" -)
 	kill -STOP -- "-$ARBITER_PID"
 	wait "$holder" || true
 	kill -CONT -- "-$ARBITER_PID"
 	is 'a holder that is cut off ends its command' "$(cat "$WORK/cut.status")" 76
-	is 'within the lease' "$([ $(($("$BUILD/pause-note" -) - start)) -lt 6000000 ] && echo in time)" 'in time'
+	is 'within the lease' "$([ $(($("$BUILD/pause-note" -) - start)) -lt 12000000 ] && echo in time)" 'in time'
 }

@@ -46,11 +46,11 @@ judge_1() {
 	judge_successor "$v"
 	took=$(milliseconds "$(event "$h" successor present ok took)")
 	text="successor granted after $(granted_after "$h") s, took over in $took ms"
-	text="$text; $(refused_writes "$h") write refused with LF001"
-	if [ "$v" = open-held ]; then judge_preemption "$h" && text="$text after the fence ended its transaction"; fi
+	text="$text; writes refused with LF001: $(refused_writes "$h")"
+	if [ "$v" = open-held ]; then judge_preemption "$h" && text="$text, after the fence ended its transaction"; fi
 	if [ "$v" != etcdctl ]; then text="$text; onFence fired"; fi
 	check_history "$h"
-	result 1 "$(variant_name "$v")" "$(expected_1 "$v")" "$(seen "$text; $CHECKED")" "$(verdict)"
+	result 1 "$(variant_name "$v")" "$(expected_1 "$v")" "$(seen "$text; $CHECKED")" "$(verdict)" "$h"
 }
 
 expected_1() {

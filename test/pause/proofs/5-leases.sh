@@ -44,11 +44,11 @@ judge_5() {
 	judge_successor "$v"
 	if [ "$v" = cut-short ]; then judge_cut_short "$h"; return; fi
 	judge_fence "$v"
-	text="successor granted after $(granted_after "$h") s; $(refused_writes "$h") write refused with LF001"
-	if [ "$v" = open-held ]; then judge_preemption "$h" && text="$text after the fence ended its transaction"; fi
-	if [ "$v" = idle ]; then judge_idle "$h" && text="$text before the successor presented or wrote anything"; fi
+	text="successor granted after $(granted_after "$h") s; writes refused with LF001: $(refused_writes "$h")"
+	if [ "$v" = open-held ]; then judge_preemption "$h" && text="$text, after the fence ended its transaction"; fi
+	if [ "$v" = idle ]; then judge_idle "$h" && text="$text, before the successor presented or wrote anything"; fi
 	check_history "$h"
-	result 5 "$(variant_name "$v")" "$(expected_5 "$v")" "$(seen "$text; onFence fired; $CHECKED")" "$(verdict)"
+	result 5 "$(variant_name "$v")" "$(expected_5 "$v")" "$(seen "$text; onFence fired; $CHECKED")" "$(verdict)" "$h"
 }
 
 expected_5() {
@@ -67,8 +67,8 @@ judge_idle() {
 judge_cut_short() {
 	checker_rejects "$1" 'granted while another still held the lock'
 	result 5 "$(variant_name cut-short)" 'the stale write is refused all the same; the checker finds two holders' \
-		"$(seen "$(refused_writes "$1") write refused with LF001; the checker: granted while another still held the lock")" \
-		"$(verdict)"
+		"$(seen "writes refused with LF001: $(refused_writes "$1"); the checker: granted while another still held the lock")" \
+		"$(verdict)" "$1"
 }
 
 # Clients that take one lease from each other, as fast as they can.
@@ -84,6 +84,7 @@ take_turns() {
 	wait_until 300 grants_reach "$h" "$TURNS_GRANTS" || true
 	: >"$WORK/turns-over"
 	for w in "${clients[@]}"; do wait_until 60 has_ended "$w" || kill_group "$w"; done
+	write_late "$h" || true
 	judge_turns "$h"
 }
 
@@ -92,7 +93,8 @@ judge_turns() {
 	[ "$(grants "$1")" -ge "$TURNS_GRANTS" ] || wrong "there are fewer than $TURNS_GRANTS grants"
 	[ "$(jq -r 'select(.what == "acquire" and .phase == "ok") | .who' "$1" | sort -u | wc -l)" -ge 2 ] ||
 		wrong 'one client had them all'
+	judge_late "$1"
 	check_history "$1"
-	result 5 'clients that take one lease in turn' 'no history with two holders; the tokens of accepted writes never go down' \
-		"$(seen "$(grants "$1") grants to $TURNS_CLIENTS clients; $CHECKED")" "$(verdict)"
+	result 5 'clients that take one lease in turn' 'no history with two holders; the tokens of accepted writes never go down; a delayed write is refused' \
+		"$(seen "$(grants "$1") grants to $TURNS_CLIENTS clients; $LATE; $CHECKED")" "$(verdict)" "$1"
 }
