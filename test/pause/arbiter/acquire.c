@@ -126,6 +126,21 @@ settle_unknown(attempt *a, const look *seen)
 	txn_free(&answer);
 }
 
+/* Sabotage: the lock is free, although its holder's lease is alive. */
+static void
+take_away(const attempt *a, const look *seen)
+{
+	json_t	   *txn = txn_new();
+	char		key[MAX_RESOURCE + 32];
+	txn_answer	answer;
+
+	snprintf(key, sizeof key, "/lock/%s", a->resource);
+	txn_compare(txn, key, "CREATE", "create_revision", seen->lock.create_revision);
+	txn_delete(txn, key, false);
+	txn_run(txn, &answer);
+	txn_free(&answer);
+}
+
 static bool
 judge_held(attempt *a, const look *seen, reply *r)
 {
@@ -136,6 +151,11 @@ judge_held(attempt *a, const look *seen, reply *r)
 		tell(a, "found");
 		*r = granted(a, json_int64(seen->lock.value, "epoch"), seen->lock.create_revision);
 		return true;
+	}
+	if (conf.grants_twice)
+	{
+		take_away(a, seen);
+		return false;
 	}
 	if (clock_us() < a->wait_until)
 	{

@@ -46,6 +46,8 @@ typedef struct settings
 	int			max_acquires;	/* at once; more are shed */
 	int			max_wait_ms;
 	const char *gate;			/* file: grants wait while it exists, or NULL */
+	bool		grants_twice;	/* sabotaged: takes a lock away from its holder */
+	bool		never_seals;	/* sabotaged: serves whatever history the cluster has */
 	recorder	history;
 } settings;
 

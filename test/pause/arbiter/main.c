@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "arbiter.h"
 
@@ -31,7 +32,8 @@ usage(void)
 			"  --deadline MS       of one operation with its retries (2500)\n"
 			"  --max-acquires N    at once; more are shed with 503 (64)\n"
 			"  --history FILE      records the grants whose answer was lost\n"
-			"  --gate FILE         grants wait while it exists\n");
+			"  --gate FILE         grants wait while it exists\n"
+			"  --sabotage NAME     is at fault: grants-twice or never-seals\n");
 	exit(64);
 }
 
@@ -41,6 +43,15 @@ add(const char **list, int *n, int max)
 	if (*n >= max)
 		usage();
 	list[(*n)++] = optarg;
+}
+
+static void
+set_sabotage(const char *name)
+{
+	conf.grants_twice = strcmp(name, "grants-twice") == 0;
+	conf.never_seals = strcmp(name, "never-seals") == 0;
+	if (!conf.grants_twice && !conf.never_seals)
+		usage();
 }
 
 static void
@@ -60,6 +71,7 @@ set_option(int option)
 		case 'm': conf.max_acquires = atoi(optarg); break;
 		case 'h': history_path = optarg; break;
 		case 'g': conf.gate = optarg; break;
+		case 'S': set_sabotage(optarg); break;
 		default: usage();
 	}
 }
@@ -71,7 +83,8 @@ read_options(int argc, char **argv)
 		{"etcd", 1, NULL, 'e'}, {"admin", 1, NULL, 'A'}, {"work-socket", 1, NULL, 'w'},
 		{"renew-socket", 1, NULL, 'r'}, {"state", 1, NULL, 's'}, {"audit", 1, NULL, 'a'},
 		{"floor-dsn", 1, NULL, 'f'}, {"etcd-timeout", 1, NULL, 't'}, {"deadline", 1, NULL, 'd'},
-		{"max-acquires", 1, NULL, 'm'}, {"history", 1, NULL, 'h'}, {"gate", 1, NULL, 'g'}, {NULL, 0, NULL, 0}
+		{"max-acquires", 1, NULL, 'm'}, {"history", 1, NULL, 'h'}, {"gate", 1, NULL, 'g'},
+		{"sabotage", 1, NULL, 'S'}, {NULL, 0, NULL, 0}
 	};
 	int			option;
 

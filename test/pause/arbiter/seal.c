@@ -35,7 +35,7 @@ static struct
 static void
 seal_locked(const char *reason)
 {
-	if (seen.sealed)
+	if (seen.sealed || conf.never_seals)
 		return;
 	seen.sealed = true;
 	snprintf(seen.reason, sizeof seen.reason, "%s", reason);

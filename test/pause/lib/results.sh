@@ -5,6 +5,10 @@ SKIPPED=0
 # result PROOF CASE EXPECTED SEEN VERDICT [HISTORY]: holds, FAILS or not run; the history that the report draws beside it.
 result() {
 	printf '%s\t%s\t%s\t%s\t%s\t%s\n' "${@:1:5}" "$(basename "${6-}" .jsonl)" >>"$OUT/results.tsv"
+	if [ -n "$SABOTAGE" ] && [ "$5" != 'not run' ]; then
+		judge_sabotage "$1" "$2" "$4" "$5"
+		return
+	fi
 	case $5 in
 		holds) ok "proof $1, $2: $4" ;;
 		FAILS) not_ok "proof $1, $2: $4" ;;
@@ -97,6 +101,7 @@ write_facts() {
 		printf 'run\t%s, scale %s\n' "$(date -u '+%Y-%m-%d %H:%M UTC')" "$SCALE"
 		printf 'lease\t%s s; a holder is stopped for %s s%s\n' "$TTL" "$STOP" \
 			"${WITH_ETCD:+; $CLIENTS clients in the storm}"
+		[ -z "$SABOTAGE" ] || printf 'sabotage\t%s\n' "$(sabotage_words "$SABOTAGE")"
 		printf 'lockfence\t%s\n' "$(sql "SELECT extversion FROM pg_extension WHERE extname = 'lockfence'")"
 		printf 'PostgreSQL\t%s\n' "$(sql 'SHOW server_version')"
 		[ -z "$WITH_ETCD" ] || printf 'etcd\t%s, three members\n' "$(etcd --version | sed -n 's/^etcd Version: //p')"

@@ -19,7 +19,7 @@ arbiter_start() {
 		--etcd "${CLIENT_URL[1]}" --etcd "${CLIENT_URL[2]}" --etcd "${CLIENT_URL[3]}" \
 		--work-socket "$WORK/work.sock" --renew-socket "$WORK/renew.sock" \
 		--state "$WORK/arbiter.state" --audit "$WORK/audit.log" --admin "$ADMIN" \
-		--floor-dsn "$DSN" "$@"
+		--floor-dsn "$DSN" $(sabotage_of_arbiter) "$@"
 	ARBITER_PID=$LAST
 	wait_until 30 test -S "$WORK/work.sock" || die 'the arbiter does not start; see the logs'
 }
