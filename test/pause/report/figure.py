@@ -89,10 +89,11 @@ class Figure:
 
     def chart(self, name, counts, scale, unit, kind, height=74):
         """Counts over time as an area, with a scale of its own."""
-        top = max(counts + [1])
+        top = max(counts) or 1
+        most = f'at most {max(counts) * scale} {unit}' if any(counts) else 'none'
         points = ''.join(f'L{1000 * i / len(counts):.1f} {100 - 100 * c / top:.1f}H{1000 * (i + 1) / len(counts):.1f}'
                          for i, c in enumerate(counts))
-        self.shape('lane', y=self.height, height=height + 26, name=f'{name}: at most {top * scale} {unit}')
+        self.shape('lane', y=self.height, height=height + 26, name=f'{name}: {most}')
         self.shape('chart', kind=kind, y=self.height + 20, height=height, path=f'M0 100{points}V100Z',
                    scale=[(0, top * scale), (height / 2, f'{top * scale / 2:g}'), (height, 0)])
         self.height += height + 26
