@@ -76,6 +76,7 @@ take_turns() {
 	local h w clients=()
 	h=$(history_of turns)
 	begin_history "$h"
+	rm -f "$WORK/turns-over"
 	for ((w = 1; w <= TURNS_CLIENTS; w++)); do
 		spawn_as_user "5-turns-$w" "$BUILD/pause-writer" --scenario loop --resource pause:turns --dsn "$DSN" --leases \
 			--history "$h" --who "client-$w" --ttl "$TTL" --wait 5 --seconds 600 --locks 1 --stop-file "$WORK/turns-over"
