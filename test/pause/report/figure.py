@@ -72,7 +72,8 @@ class Figure:
         levels = 1 + max((level for level, _ in bars), default=0)
         body = levels * (BAR + LEASE + 4)
         placed, rows = rows_for([(self.x(t), 0, (symbol, tip)) for t, symbol, tip in marks], 100 * 15 / NARROW)
-        height = 18 + body + rows * ROW + (ALARM_ROW if alarms else 0) + 4
+        loud, alarm_rows = rows_for([(self.x(t), 0, (symbol, tip)) for t, symbol, tip in alarms], 100 * 30 / NARROW)
+        height = 18 + body + rows * ROW + alarm_rows * ALARM_ROW + 4
         self.shape('lane', y=y, height=height, name=name)
         for fields in extra:
             self.rect(y=y + 17, height=height - 19, **fields)
@@ -82,10 +83,9 @@ class Figure:
             self.rect(y=y + 18 + level * (BAR + LEASE + 4), height=BAR, **fields)
         for row, x, (symbol, tip) in placed:
             self.shape('mark', symbol=symbol, x=x, y=y + 18 + body + row * ROW + 9, tip=tip)
-        for t, symbol, tip in alarms:
-            self.shape('mark', front=True, symbol=symbol, x=self.x(t), y=y + height - ALARM_ROW / 2 - 2, tip=tip)
+        for row, x, (symbol, tip) in loud:
+            self.shape('mark', front=True, symbol=symbol, x=x, y=y + height - (row + .5) * ALARM_ROW - 2, tip=tip)
         self.height += height
-        return y, height
 
     def chart(self, name, counts, scale, unit, kind, height=74):
         """Counts over time as an area, with a scale of its own."""
