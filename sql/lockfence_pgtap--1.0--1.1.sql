@@ -41,6 +41,24 @@ $$;
 COMMENT ON FUNCTION lock_table_issues(text, text, text) IS
 'asserts that a lock table issues tokens (of this resource, as the view lockfence.issuers shows it; null: of any), and that lockfence.verify() finds nothing about it. Example: lock_table_issues(''shedlock'', ''shedlock:{name}'')';
 
+-- ---------------------------------------------------------------- findings
+
+-- Without information on the server, which a table's owner cannot change, and on the owner: the roles of a test
+-- database are others.
+CREATE OR REPLACE FUNCTION _fence_finding_text(target regclass)
+RETURNS text
+LANGUAGE sql
+AS $$
+	SELECT string_agg(
+		concat(format('    %s: %s: %s', v.severity, v.code, v.problem), E'\n    mend it:  ' || v.remedy, E'\n    decide:   ' || v.advice),
+		E'\n' ORDER BY v.place)
+	FROM (
+		SELECT f.severity, f.code, f.problem, f.remedy, f.advice, row_number() OVER () AS place
+		FROM lockfence.verify(target) f
+		WHERE f.severity <> 'info' OR f.target IS NOT NULL AND f.code <> 'owner_can_login'
+	) AS v
+$$;
+
 -- ---------------------------------------------------------------- words
 
 COMMENT ON FUNCTION refuses_missing(text, text) IS

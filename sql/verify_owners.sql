@@ -34,29 +34,61 @@ $$;
 COMMENT ON FUNCTION lockfence._logins_as(oid) IS
 'the login roles, other than superusers, that are a role or can act as it';
 
+-- A statement needs privileges on the table that it names, which may be a parent of the table.
+CREATE FUNCTION lockfence._others_write(member regclass, owner oid)
+RETURNS boolean
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH granted AS (
+		SELECT c.relacl AS acl FROM lockfence._ancestors(member) a JOIN pg_class c ON c.oid = a.ancestor
+		UNION ALL
+		SELECT c.attacl FROM lockfence._ancestors(member) a JOIN pg_attribute c ON c.attrelid = a.ancestor
+	)
+	SELECT EXISTS (
+		SELECT FROM granted g CROSS JOIN aclexplode(g.acl) AS a
+		WHERE a.privilege_type IN ('INSERT', 'UPDATE', 'DELETE') AND a.grantee <> owner
+			AND a.grantee NOT IN (SELECT lockfence._logins_as(owner)))
+$$;
+COMMENT ON FUNCTION lockfence._others_write(regclass, oid) IS
+'whether roles may write to a table that can neither log in nor act as its owner, so that no application has to';
+
+CREATE FUNCTION lockfence._owner_problem(member regclass, owner oid)
+RETURNS text
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT CASE WHEN owner IN (SELECT lockfence._logins_as(owner)) THEN
+			format('%s is owned by login role "%s", which can remove its guards.', member, pg_get_userbyid(owner))
+		ELSE
+			format('%s is owned by "%s", which can remove its guards and which these roles can act as: %s.', member,
+				pg_get_userbyid(owner), (
+					SELECT string_agg(format('"%s"', pg_get_userbyid(l.role)), ', ' ORDER BY pg_get_userbyid(l.role))
+					FROM lockfence._logins_as(owner) AS l (role)))
+		END
+$$;
+COMMENT ON FUNCTION lockfence._owner_problem(regclass, oid) IS
+'the problem of the finding owner_can_login';
+
 CREATE FUNCTION lockfence._verify_owners(members lockfence._member[])
 RETURNS SETOF lockfence._finding
 LANGUAGE sql STABLE ROWS 10
 SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT o.member, 'warning', 'owner_can_login',
-		CASE WHEN o.owner IN (SELECT lockfence._logins_as(o.owner)) THEN
-			format('%s is owned by login role "%s", which can remove its guards.',
-				o.member, pg_get_userbyid(o.owner))
-		ELSE
-			format('%s is owned by "%s", which can remove its guards and which these roles can act as: %s.', o.member,
-				pg_get_userbyid(o.owner), (
-					SELECT string_agg(format('"%s"', pg_get_userbyid(l.role)), ', ' ORDER BY pg_get_userbyid(l.role))
-					FROM lockfence._logins_as(o.owner) AS l (role)))
-		END,
-		NULL, 'Give it to a role that does not log in and that no such role can act as, and grant the roles that write what they need.'
-	FROM (
-		SELECT c.oid::regclass, c.relowner
-		FROM pg_class c
-		WHERE c.oid IN (SELECT m.member FROM unnest(members) m WHERE m.root IS NOT NULL)
-			OR c.relnamespace = 'lockfence'::regnamespace AND c.relname IN ('mark', 'state', 'admin_log', 'fenced', 'lease')
-	) AS o (member, owner)
-	WHERE EXISTS (SELECT FROM lockfence._logins_as(o.owner))
+	SELECT c.oid::regclass, v.severity, 'owner_can_login', lockfence._owner_problem(c.oid, c.relowner), NULL, v.advice
+	FROM unnest(members) m JOIN pg_class c ON c.oid = m.member
+		CROSS JOIN lockfence._others_write(c.oid, c.relowner) AS w (is_split)
+		JOIN (VALUES
+			(true, 'info', 'Keep it for migrations, and have the application log in as a role that is not the owner.'),
+			(false, 'warning', 'Have the application log in as a role that is not the owner, and grant it what it writes. The owner stays, for migrations.')
+		) AS v (is_split, severity, advice) ON v.is_split = w.is_split
+	WHERE m.root IS NOT NULL AND EXISTS (SELECT FROM lockfence._logins_as(c.relowner))
+	UNION ALL
+	SELECT c.oid, 'warning', 'owner_can_login', lockfence._owner_problem(c.oid, c.relowner), NULL,
+		'Give it to the superuser that owns the extension.'
+	FROM pg_class c
+	WHERE c.relnamespace = 'lockfence'::regnamespace AND c.relname IN ('mark', 'state', 'admin_log', 'fenced', 'lease')
+		AND EXISTS (SELECT FROM lockfence._logins_as(c.relowner))
 	UNION ALL
 	SELECT c.oid, 'warning', 'trigger_privilege',
 		format('%s may create triggers on %s, which can change what the guard has checked.',

@@ -178,6 +178,18 @@ GRANT regress_verify_owner TO regress_verify_team;
 GRANT regress_verify_team TO regress_verify_app;
 GRANT regress_verify_owner TO regress_verify_root;
 SELECT * FROM found;
+-- ... and the application is another role: as it should be
+CREATE ROLE regress_verify_writer;
+GRANT SELECT ON batch TO regress_verify_writer;
+SELECT severity, code, advice FROM found WHERE target = 'batch'::regclass;
+GRANT UPDATE (state) ON batch TO regress_verify_writer;
+SELECT severity, code, advice FROM found WHERE target = 'batch'::regclass;
+GRANT regress_verify_owner TO regress_verify_writer;
+ALTER ROLE regress_verify_writer LOGIN;
+SELECT severity, code, advice FROM found WHERE target = 'batch'::regclass;
+REVOKE ALL ON batch FROM regress_verify_writer;
+REVOKE regress_verify_owner FROM regress_verify_writer;
+DROP ROLE regress_verify_writer;
 REVOKE regress_verify_owner FROM regress_verify_team;
 SELECT * FROM found;
 
