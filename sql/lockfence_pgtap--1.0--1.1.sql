@@ -41,6 +41,31 @@ $$;
 COMMENT ON FUNCTION lock_table_issues(text, text, text) IS
 'asserts that a lock table issues tokens (of this resource, as the view lockfence.issuers shows it; null: of any), and that lockfence.verify() finds nothing about it. Example: lock_table_issues(''shedlock'', ''shedlock:{name}'')';
 
+-- ---------------------------------------------------------------- DDL
+
+CREATE FUNCTION ddl_is_fenced(resource text DEFAULT NULL, description text DEFAULT NULL)
+RETURNS text
+LANGUAGE plpgsql
+AS $$
+DECLARE
+	fenced text := (SELECT string_agg(d.resource, ', ' ORDER BY d.resource) FROM lockfence.ddl_fence d);
+	findings text := (
+		SELECT string_agg(concat(format('    %s: %s', v.code, v.problem), E'\n    mend it:  ' || v.remedy, E'\n    decide:   ' || v.advice), E'\n')
+		FROM lockfence.verify() v WHERE v.code = 'ddl_fence');
+BEGIN
+	RETURN _fence_verdict(
+		fenced IS NOT NULL AND fenced = coalesce(resource, fenced) AND findings IS NULL,
+		coalesce(description, 'DDL should be fenced' || coalesce(' by resource ' || resource, '')),
+		concat_ws(E'\n',
+			CASE
+				WHEN fenced IS NULL THEN E'    DDL is not fenced\n    decide:   fence it by lockfence.fence_ddl(), with the resource that the lock of the migrations is named by'
+				WHEN fenced <> resource THEN format(E'        have: resource = %s\n        want: resource = %s', fenced, resource)
+			END, findings));
+END
+$$;
+COMMENT ON FUNCTION ddl_is_fenced(text, text) IS
+'asserts that DDL in the database needs a grant of this resource (null: of any), and that lockfence.verify() finds nothing about it. Example: ddl_is_fenced(''migrations'')';
+
 -- ---------------------------------------------------------------- findings
 
 -- Without information on the server, which a table's owner cannot change, and on the owner: the roles of a test

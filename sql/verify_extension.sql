@@ -57,7 +57,7 @@ AS $$
 					'issue_from', 'stop_issuing', 'issue_row']),
 				('admin_is_public', 'any role can move marks.', NULL, ARRAY[
 					'raise_mark', 'reset_mark', 'set_epoch', 'reset_floor', 'reopen', 'prune', 'reconcile', 'prune_leases']),
-				('admin_is_public', 'it is for administrators.', NULL, ARRAY['drill', 'stats_reset'])
+				('admin_is_public', 'it is for administrators.', NULL, ARRAY['drill', 'stats_reset', 'fence_ddl', 'unfence_ddl'])
 			) AS c (code, problem, advice, names) ON p.proname = ANY (c.names)
 	)
 	SELECT NULL::regclass, 'warning', o.code, format('PUBLIC may execute %s: %s', o.routine, o.problem),
@@ -85,10 +85,10 @@ AS $$
 	SELECT NULL, 'error', 'guard_function',
 		format('%s is not the function that the extension made: the guards do something else.', o.routine),
 		format('CREATE OR REPLACE FUNCTION %s RETURNS pg_catalog.%s LANGUAGE c AS ''$libdir/lockfence'', ''lockfence_%s'';',
-			o.routine, CASE WHEN o.proname IN ('guard_ddl', 'follow_partitions') THEN 'event_trigger' ELSE 'trigger' END, o.proname), NULL
+			o.routine, CASE WHEN o.proname IN ('guard_ddl', 'admit_ddl', 'follow_partitions') THEN 'event_trigger' ELSE 'trigger' END, o.proname), NULL
 	FROM own o
 	WHERE o.proname IN ('guard_row', 'guard_statement', 'guard_truncate', 'guard_mark', 'guard_marks', 'guard_record',
-			'state_changed', 'guard_ddl', 'follow_partitions')
+			'state_changed', 'guard_ddl', 'admit_ddl', 'follow_partitions')
 		AND (o.prolang <> (SELECT oid FROM pg_language WHERE lanname = 'c')
 			OR o.prosrc <> 'lockfence_' || o.proname)
 	UNION ALL

@@ -32,7 +32,7 @@ AS $$
 	SELECT c.oid, 'warning', 'mark_row_security',
 		format('%s is under row-level security, which can hide rows from dumps and administration.', c.oid::regclass),
 		NULL, 'Disable row-level security, once no role relies on it: every role that may read the table then sees what it hides.'
-	FROM (VALUES ('mark'), ('state'), ('admin_log'), ('fenced'), ('lease')) AS n (name) CROSS JOIN LATERAL lockfence._own_class(n.name) c
+	FROM (VALUES ('mark'), ('state'), ('admin_log'), ('fenced'), ('ddl_fence'), ('lease')) AS n (name) CROSS JOIN LATERAL lockfence._own_class(n.name) c
 	WHERE c.relrowsecurity OR c.relforcerowsecurity
 	UNION ALL
 	SELECT c.oid, 'error', 'mark_columns',

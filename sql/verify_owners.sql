@@ -87,7 +87,7 @@ AS $$
 	SELECT c.oid, 'warning', 'owner_can_login', lockfence._owner_problem(c.oid, c.relowner), NULL,
 		'Give it to the superuser that owns the extension.'
 	FROM pg_class c
-	WHERE c.relnamespace = 'lockfence'::regnamespace AND c.relname IN ('mark', 'state', 'admin_log', 'fenced', 'lease')
+	WHERE c.relnamespace = 'lockfence'::regnamespace AND c.relname IN ('mark', 'state', 'admin_log', 'fenced', 'ddl_fence', 'lease')
 		AND EXISTS (SELECT FROM lockfence._logins_as(c.relowner))
 	UNION ALL
 	SELECT c.oid, 'warning', 'trigger_privilege',

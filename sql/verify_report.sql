@@ -48,6 +48,7 @@ AS $$
 		UNION ALL SELECT 2, v.* FROM lockfence._verify_mark_hash() v
 		UNION ALL SELECT 3, v.* FROM lockfence._verify_mark_guards() v
 		UNION ALL SELECT 3, v.* FROM lockfence._verify_foreign_things() v
+		UNION ALL SELECT 3, v.* FROM lockfence._verify_ddl_fence() v
 		UNION ALL SELECT 4, v.* FROM lockfence._verify_mark_privileges() v
 		UNION ALL SELECT 5, v.* FROM lockfence._verify_schema() v
 		UNION ALL SELECT 6, v.* FROM lockfence._verify_functions() v

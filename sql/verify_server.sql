@@ -18,6 +18,7 @@ BEGIN
 		FROM pg_parameter_acl p CROSS JOIN aclexplode(p.paracl) AS a
 			JOIN (VALUES
 				('session_replication_role', 'replica_role_grant', 'it can keep triggers that are not ALWAYS from firing.'),
+				('event_triggers', 'event_triggers_grant', 'it can run DDL that no event trigger sees, past the fence of DDL too.'),
 				('lockfence.bypass', 'bypass_grant', 'it can write past every fence.'),
 				('lockfence.enforcement', 'enforcement_grant', 'it can have every fence report instead of refusing.'),
 				('lockfence.preempt', 'preempt_grant', 'it can end other roles'' transactions.'),
@@ -41,12 +42,13 @@ AS $$
 		FROM unnest(config) AS s (setting)
 	) AS c (name, value) JOIN (VALUES
 		('session_replication_role', 'replica_role', 'warning', 'only triggers that fire always do'),
+		('event_triggers', 'event_triggers', 'warning', 'no event trigger fires, and the fence of DDL does not decide'),
 		('lockfence.bypass', 'bypass', 'error', 'no fence decides'),
 		('lockfence.enforcement', 'enforcement', 'warning', 'every fence only reports')
 	) AS v (name, code, severity, problem) ON v.name = c.name
 	WHERE CASE c.name WHEN 'session_replication_role' THEN c.value = 'replica'
 		WHEN 'lockfence.enforcement' THEN c.value = 'advisory'
-		ELSE c.value !~ '^(of|off|f|fa|fal|fals|false|n|no|0)$' END
+		ELSE (c.value ~ '^(of|off|f|fa|fal|fals|false|n|no|0)$') = (c.name = 'event_triggers') END
 $$;
 COMMENT ON FUNCTION lockfence._switched_off(text[]) IS
 'the settings of a role, database or function that switch guards off';

@@ -16,6 +16,7 @@ struct Fence;
 typedef struct FencedWrite
 {
 	Relation	rel;			/* table written to; NULL: no table, present() */
+	bool		is_ddl;			/* a command that changes definitions, of no table */
 	const char *resource;		/* what the token is presented for; NULL: the row */
 	const struct Fence *named_by;	/* whose template a row's values filled in for
 									 * that; NULL: the caller gave the name */

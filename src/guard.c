@@ -17,12 +17,12 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "commands/trigger.h"
-#include "miscadmin.h"
 #include "replication/logicalworker.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 
 #include "advisory.h"
+#include "bypass.h"
 #include "check.h"
 #include "fence.h"
 #include "fencecache.h"
@@ -36,13 +36,10 @@
 #include "rowmark.h"
 #include "rowrun.h"
 #include "rowtokens.h"
-#include "settings.h"
 #include "stats.h"
 #include "template.h"
 #include "timeline.h"
 #include "token.h"
-#include "visible.h"
-#include "xact.h"
 
 PG_FUNCTION_INFO_V1(lockfence_guard_row);
 PG_FUNCTION_INFO_V1(lockfence_guard_statement);
@@ -65,23 +62,6 @@ require_trigger(FunctionCallInfo fcinfo, bool row)
 			 errmsg("a fence's guard must be fired BEFORE, FOR EACH %s",
 					row ? "ROW" : "STATEMENT"),
 			 errhint("Use lockfence.attach() to fence a table.")));
-}
-
-/* Does lockfence.bypass let this write pass?  Logged once per transaction and table. */
-static bool
-is_bypassed(Relation rel)
-{
-	if (!lockfence_bypass)
-		return false;
-	lockfence_count(rel, LOCKFENCE_BYPASSED);
-	if (lockfence_first_bypass(RelationGetRelid(rel)))
-		ereport(LOG,
-				(errmsg("fence of table \"%s\" is bypassed",
-						lockfence_visible(RelationGetRelationName(rel))),
-				 errdetail("lockfence.bypass is on for role \"%s\".",
-						   lockfence_visible(GetUserNameFromId(GetUserId(), true))),
-				 errtable(rel)));
-	return true;
 }
 
 /* Decide on the write of a row; 0: it goes on unprotected. */
@@ -415,7 +395,7 @@ lockfence_guard_row(PG_FUNCTION_ARGS)
 	guard.rel = trigger->tg_relation;
 	guard.written = TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ?
 		trigger->tg_newtuple : trigger->tg_trigtuple;
-	if (is_bypassed(guard.rel))
+	if (lockfence_is_bypassed(guard.rel))
 		return PointerGetDatum(guard.written);
 
 	guard.fence = lockfence_trigger_fence(fcinfo);
@@ -470,7 +450,7 @@ guard_statement(FunctionCallInfo fcinfo, Decision decide)
 
 	require_trigger(fcinfo, false);
 	guard.rel = ((TriggerData *) fcinfo->context)->tg_relation;
-	if (is_bypassed(guard.rel) || IsLogicalWorker())
+	if (lockfence_is_bypassed(guard.rel) || IsLogicalWorker())
 		return PointerGetDatum(NULL);
 	guard.fence = lockfence_trigger_fence(fcinfo);
 	(void) lockfence_decide(guard.rel, guard.fence, decide, &guard);

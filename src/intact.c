@@ -61,6 +61,8 @@ static const OwnTable own_tables[] = {
 	{"guard_mark", "guard_marks"}, NULL},
 	{"fenced", 1, 2, {InvalidOid, TEXTARRAYOID}, {"guard_record", "guard_record"}, NULL},
 	{"state", 1, 2, {TEXTOID, INT8OID}, {"merge_state", "state_changed"}, "state_is_valid"},
+	/* only read, and by administrators written to */
+	{"ddl_fence", 1, 1, {TEXTOID}, {"", ""}, NULL},
 	/* of lockfence_lease */
 	{"lease", 4, 5, {INT8OID, TIMESTAMPTZOID, TIMESTAMPTZOID, TEXTOID, TEXTOID}, {"", ""}, NULL},
 };

@@ -33,16 +33,17 @@
 
 #include "args.h"
 #include "compat.h"
+#include "ddlfence.h"
 #include "lockfence.h"
 #include "names.h"
 #include "settings.h"
 #include "trigarg.h"
 #include "visible.h"
 
-/* What the guard of a table declares. */
+/* What the guard of a table declares, or the fence of DDL. */
 typedef struct Declared
 {
-	Oid			relid;
+	Oid			relid;			/* InvalidOid: DDL, whose resource has no placeholder */
 	char	   *template;		/* NULL: a row fence */
 } Declared;
 
@@ -191,6 +192,21 @@ add_triggers_of(const char *function)
 	table_close(depend, AccessShareLock);
 }
 
+/* Add what DDL needs a grant of. */
+static void
+add_ddl(void)
+{
+	ListCell   *cell;
+
+	foreach(cell, lockfence_ddl_resources())
+	{
+		Declared   *entry = palloc(sizeof(Declared));
+
+		*entry = (Declared) {InvalidOid, lfirst(cell)};
+		declared = lappend(declared, entry);
+	}
+}
+
 /* Read the declarations of all fences.  After an error none are known. */
 void
 lockfence_read_declared(void)
@@ -205,6 +221,7 @@ lockfence_read_declared(void)
 	before = MemoryContextSwitchTo(declared_context);
 	add_triggers_of("guard_row");
 	add_triggers_of("guard_statement");
+	add_ddl();
 	MemoryContextSwitchTo(before);
 }
 
@@ -218,7 +235,10 @@ is_makeable(const char *name)
 	{
 		const Declared *entry = lfirst(cell);
 
-		if (entry->template != NULL && makes_name(entry->template, name))
+		if (entry->template == NULL)
+			continue;
+		if (OidIsValid(entry->relid) ? makes_name(entry->template, name) :
+			strcmp(entry->template, name) == 0)
 			return true;
 	}
 	return false;

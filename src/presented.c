@@ -5,6 +5,7 @@
  */
 #include "postgres.h"
 
+#include "utils/builtins.h"
 #include "utils/rel.h"
 
 #include "check.h"
@@ -116,14 +117,25 @@ lockfence_choose_token(const FencedWrite *write, const PresentedTokens *tokens, 
 	return true;
 }
 
+/* The same for DDL, which takes a token only by name. */
+static char *
+missing_ddl_hint(const char *resource)
+{
+	return psprintf("%sCall lockfence.present(%s, token) in this transaction before the command, or give the session the grant when it connects (lockfence.session_grant).",
+					lockfence_ambient_in_force() == 0 ? "" :
+					"A token that was presented without a resource does not count for DDL. ",
+					lockfence_visible(quote_literal_cstr(resource)));
+}
+
 /* What a client should do to present a token. */
 static char *
-missing_hint(const Fence *fence, bool sets_columns)
+missing_hint(const FenceCheck *check)
 {
+	const Fence *fence = check->fence;
 	const char *present = fence->resource ? "lockfence.present(resource, token)" :
 		"lockfence.present(token)";
 
-	if (!sets_columns || fence->token_column == NULL || fence->presented_only)
+	if (!check->sets_columns || fence->token_column == NULL || fence->presented_only)
 		return psprintf("Call %s in this transaction before the statement.", present);
 	return psprintf("Call %s in this transaction before the statement, or set column \"%s\" to the token in the statement.",
 					present, lockfence_visible(fence->token_column));
@@ -133,16 +145,17 @@ missing_hint(const Fence *fence, bool sets_columns)
 void
 lockfence_settle_missing(const FenceCheck *check)
 {
+	char	   *hint;
+
 	if (check->needs_none)
 		return;
-	if (check->fence->missing_allowed)
-		lockfence_count(check->write.rel, LOCKFENCE_UNPROTECTED);
-	else
+	if (!check->write.is_ddl && check->fence->missing_allowed)
 	{
-		char	   *hint = missing_hint(check->fence, check->sets_columns);
-
-		if (lockfence_session_has_grant())
-			hint = psprintf("The session's grant (lockfence.session_grant) does not name the resource. %s", hint);
-		lockfence_refuse_missing(&check->write, hint);
+		lockfence_count(check->write.rel, LOCKFENCE_UNPROTECTED);
+		return;
 	}
+	hint = check->write.is_ddl ? missing_ddl_hint(check->write.resource) : missing_hint(check);
+	if (lockfence_session_has_grant())
+		hint = psprintf("The session's grant (lockfence.session_grant) does not name the resource. %s", hint);
+	lockfence_refuse_missing(&check->write, hint);
 }

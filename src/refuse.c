@@ -262,8 +262,10 @@ lockfence_refuse_missing(const FencedWrite *write, const char *hint)
 {
 	refuse(write, (Refused) {
 		.message = REFUSED_MISSING,
-		.detail = psprintf("Table \"%s\" is fenced: every write must present the token of its lock.",
-						   table_name(write)),
+		.detail = write->is_ddl ?
+			"DDL in this database is fenced: every command must present the token of its lock." :
+			psprintf("Table \"%s\" is fenced: every write must present the token of its lock.",
+					 table_name(write)),
 		.hint = hint
 	});
 }
@@ -343,6 +345,17 @@ lockfence_refuse_unrecorded(const FencedWrite *write, Oid target, bool has_token
 						 lockfence_visible(quote_literal_cstr(table)),
 						 has_tokens ? "raises them to the tokens in the rows and " : "")
 	});
+}
+
+/* LF005: the fence of DDL came without what it is for. */
+void
+lockfence_refuse_unrecorded_ddl(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_FENCE_SEALED),
+			 errmsg(messages[REFUSED_UNRECORDED_DDL].text, ""),
+			 errdetail("The event trigger came without its record, as from a dump of the definitions alone."),
+			 errhint("%s", messages[REFUSED_UNRECORDED_DDL].hint)));
 }
 
 /* LF006: one write, two tokens, and no way to tell which holder it is. */

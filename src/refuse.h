@@ -39,6 +39,7 @@ extern void lockfence_refuse_unknown_epoch(const FencedWrite *write,
 extern void lockfence_refuse_sealed(const FencedWrite *write, const char *detail);
 extern void lockfence_refuse_unrecorded(const FencedWrite *write, Oid target,
 											bool has_tokens);
+extern void lockfence_refuse_unrecorded_ddl(void) pg_attribute_noreturn();
 extern void lockfence_refuse_conflicting(const FencedWrite *write,
 										 FenceToken token, const char *token_source,
 										 FenceToken other, const char *other_source);
