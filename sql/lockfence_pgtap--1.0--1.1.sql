@@ -90,3 +90,43 @@ COMMENT ON FUNCTION refuses_missing(text, text) IS
 'asserts that a statement that presents no token is refused with LF002. It is rolled back';
 COMMENT ON FUNCTION survives_zombie(text, jsonb, jsonb, text) IS
 'asserts that lockfence.drill() refuses a stale holder on every path; the diagnostics are the statements that passed, and what lockfence.verify() finds. Example: survives_zombie(''batch'', ''{"batch_id": 9921}'', ''{"state": "settled"}'')';
+
+-- ---------------------------------------------------------------- fences that take named tokens
+
+-- A fence with accept => 'named' takes no ambient token, so the statement is tried once more, with the token
+-- presented for the resource, if it was refused for want of that.
+CREATE OR REPLACE FUNCTION _fence_attempt(
+	statement text, resource text, token bigint, is_outdated boolean,
+	OUT state text, OUT message text, OUT is_fenced boolean)
+LANGUAGE plpgsql
+AS $$
+DECLARE
+	by_name boolean;
+BEGIN
+	FOREACH by_name IN ARRAY ARRAY[false, true] LOOP
+		CONTINUE WHEN by_name AND (token IS NULL OR state IS DISTINCT FROM 'LF002'
+			OR message <> format('no fencing token was presented for resource "%s"', resource));
+		state := NULL;
+		message := NULL;
+		BEGIN
+			IF is_outdated AND resource IS NOT NULL THEN
+				PERFORM lockfence._reset_mark(resource, greatest(_fence_mark(resource), token + 1));
+			END IF;
+			IF by_name THEN
+				PERFORM lockfence.present(resource, token);
+			ELSIF token IS NOT NULL THEN
+				PERFORM lockfence.present(token);
+			END IF;
+			EXECUTE _query(statement);
+			is_fenced := EXISTS (SELECT FROM lockfence.presented() p WHERE p.resource = _fence_attempt.resource);
+			RAISE EXCEPTION USING ERRCODE = 'LFEND';
+		EXCEPTION
+			WHEN SQLSTATE 'LFEND' THEN
+				NULL;
+			WHEN OTHERS THEN
+				state := SQLSTATE;
+				message := SQLERRM;
+		END;
+	END LOOP;
+END
+$$;

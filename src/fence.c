@@ -394,7 +394,7 @@ lockfence_admit_tokens(FenceCheck *check, const PresentedTokens *tokens)
 	return !(tokens->is_settled && check->write.advisory) &&
 		lockfence_pass_gate(&check->write) &&
 		lockfence_pass_record(check->fence, &check->write) &&
-		lockfence_choose_token(&check->write, tokens, &check->token);
+		lockfence_choose_token(check, tokens);
 }
 
 /*
@@ -408,7 +408,7 @@ lockfence_admit(FenceCheck *check, const PresentedTokens *tokens, FenceToken *pr
 	bool		passed = false;
 
 	/* a row that is new has no mark to compare with */
-	if (tokens->ambient != 0 && !check->needs_none)
+	if (lockfence_counted_ambient(check, tokens) != 0 && !check->needs_none)
 		lockfence_check_ambient_token();
 	if (!lockfence_admit_tokens(check, tokens))
 		return 0;

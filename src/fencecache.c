@@ -135,6 +135,13 @@ copy_setting(const FenceSettings *settings, FenceSetting setting)
 	return value ? pstrdup(value) : NULL;
 }
 
+/* Is that word the value of a setting? */
+static bool
+has_word(const FenceSettings *settings, FenceSetting setting, const char *word)
+{
+	return settings->values[setting] != NULL && strcmp(settings->values[setting], word) == 0;
+}
+
 /* What a trigger's arguments declare; an error if they are not valid. */
 static void
 take_settings(Fence *fence, Relation rel, const FenceSettings *settings)
@@ -142,7 +149,8 @@ take_settings(Fence *fence, Relation rel, const FenceSettings *settings)
 	lockfence_raise_fault(&settings->fault);
 	fence->resource = copy_setting(settings, SETTING_RESOURCE);
 	fence->token_column = copy_setting(settings, SETTING_TOKEN_COLUMN);
-	fence->presented_only = settings->values[SETTING_ACCEPT] != NULL;
+	fence->presented_only = has_word(settings, SETTING_ACCEPT, "presented");
+	fence->named_only = has_word(settings, SETTING_ACCEPT, "named");
 	fence->missing_allowed = settings->values[SETTING_MISSING] != NULL;
 	fence->single_use = settings->values[SETTING_REPEAT] != NULL;
 	fence->validator = find_validator(rel, settings->values[SETTING_VALIDATOR]);

@@ -25,6 +25,7 @@ typedef struct Fence
 	char	   *resource;		/* NULL: every row is its own resource */
 	char	   *token_column;	/* NULL: none */
 	bool		presented_only; /* the column is no proof */
+	bool		named_only;		/* a token presented without a resource is none */
 	bool		advisory;
 	bool		missing_allowed;
 	bool		single_use;

@@ -89,13 +89,15 @@ agree(const FencedWrite *write, FenceToken token, const char *source,
 }
 
 /*
- * The token of a write; 0: it presents none.  False if it was refused, on an
+ * Choose the token of a write, check->token; 0: it presents none.  False if it was refused, on an
  * advisory fence.
  */
 bool
-lockfence_choose_token(const FencedWrite *write, const PresentedTokens *tokens, FenceToken *token)
+lockfence_choose_token(FenceCheck *check, const PresentedTokens *tokens)
 {
-	FenceToken	presented = tokens->named ? tokens->named : tokens->ambient;
+	const FencedWrite *write = &check->write;
+	FenceToken	ambient = lockfence_counted_ambient(check, tokens);
+	FenceToken	presented = tokens->named ? tokens->named : ambient;
 
 	if (!lockfence_admit_session_grant(write))
 		return false;
@@ -105,7 +107,7 @@ lockfence_choose_token(const FencedWrite *write, const PresentedTokens *tokens, 
 		return false;
 	}
 	if (!agree(write, tokens->named, "The token presented for it",
-			   tokens->ambient, "the transaction's ambient token") ||
+			   ambient, "the transaction's ambient token") ||
 		!agree(write, tokens->given, "The token given",
 			   presented, "the token that the transaction has presented"))
 		return false;
@@ -113,7 +115,7 @@ lockfence_choose_token(const FencedWrite *write, const PresentedTokens *tokens, 
 	if (!agree(write, tokens->column, "The token in the column",
 			   presented, "the token that the transaction has presented"))
 		return false;
-	*token = tokens->column ? tokens->column : presented ? presented : tokens->carried;
+	check->token = tokens->column ? tokens->column : presented ? presented : tokens->carried;
 	return true;
 }
 
@@ -133,7 +135,7 @@ missing_hint(const FenceCheck *check)
 {
 	const Fence *fence = check->fence;
 	const char *present = fence->resource ? "lockfence.present(resource, token)" :
-		"lockfence.present(token)";
+		fence->named_only ? "lockfence.present(target, key, token)" : "lockfence.present(token)";
 
 	if (!check->sets_columns || fence->token_column == NULL || fence->presented_only)
 		return psprintf("Call %s in this transaction before the statement.", present);
@@ -155,6 +157,8 @@ lockfence_settle_missing(const FenceCheck *check)
 		return;
 	}
 	hint = check->write.is_ddl ? missing_ddl_hint(check->write.resource) : missing_hint(check);
+	if (check->fence != NULL && check->fence->named_only && lockfence_ambient_in_force() != 0)
+		hint = psprintf("The fence accepts no token that was presented without its resource, as the ambient token is. %s", hint);
 	if (lockfence_session_has_grant())
 		hint = psprintf("The session's grant (lockfence.session_grant) does not name the resource. %s", hint);
 	lockfence_refuse_missing(&check->write, hint);

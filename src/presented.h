@@ -6,6 +6,7 @@
 #define LOCKFENCE_PRESENTED_H
 
 #include "check.h"
+#include "fencedef.h"
 
 /* The tokens that a write presents, 0 where there is none.  They have to agree. */
 typedef struct PresentedTokens
@@ -22,12 +23,18 @@ typedef struct PresentedTokens
 								 * counts where the rest is missing */
 } PresentedTokens;
 
+/* The ambient token, if the fence lets it count for the write. */
+static inline FenceToken
+lockfence_counted_ambient(const FenceCheck *check, const PresentedTokens *tokens)
+{
+	return check->fence != NULL && unlikely(check->fence->named_only) ? 0 : tokens->ambient;
+}
+
 extern bool lockfence_admit_session_grant(const FencedWrite *write);
 extern FenceToken lockfence_ambient_in_force(void);
 extern FenceToken lockfence_named_in_force(const char *resource);
 extern PresentedTokens lockfence_presented_tokens(Relation rel, const char *resource);
-extern bool lockfence_choose_token(const FencedWrite *write, const PresentedTokens *tokens,
-								   FenceToken *token);
+extern bool lockfence_choose_token(FenceCheck *check, const PresentedTokens *tokens);
 extern void lockfence_settle_missing(const FenceCheck *check);
 
 #endif							/* LOCKFENCE_PRESENTED_H */

@@ -38,7 +38,7 @@ static const struct
 }			known_settings[NSETTINGS] = {
 	[SETTING_RESOURCE] = {"resource"},
 	[SETTING_TOKEN_COLUMN] = {"token_column"},
-	[SETTING_ACCEPT] = {"accept", {"any", "presented"}},
+	[SETTING_ACCEPT] = {"accept", {"any", "presented", "named"}},
 	[SETTING_ENFORCEMENT] = {"enforcement", {"fenced", "advisory"}},
 	[SETTING_MISSING] = {"missing", {"reject", "allow"}},
 	[SETTING_REPEAT] = {"repeat", {"accept", "reject"}},

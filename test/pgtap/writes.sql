@@ -13,7 +13,11 @@ SELECT lockfence.attach('batch', 'till:{id}', token_column => 'fence'), lockfenc
 UPDATE account SET fence = 43;
 PREPARE settle AS UPDATE batch SET state = 'done' WHERE id = 1;
 
-SELECT plan(57);
+CREATE TABLE kept (id bigint PRIMARY KEY, n integer);
+INSERT INTO kept VALUES (1, 0);
+SELECT lockfence.attach('kept', 'kept:{id}', accept => 'named');
+
+SELECT plan(66);
 
 SELECT * FROM check_test(refuses_stale('UPDATE batch SET state = ''x''', 'till:1', 42), true, 'refuses_stale(update)',
 	'Stale token 42 should be refused for resource till:1', '');
@@ -31,6 +35,14 @@ SELECT * FROM check_test(refuses_stale('INSERT INTO plain VALUES (1)', 'till:1',
 	E'      caught: no exception\n      wanted: LF001\n    the statement wrote, or met no fence: see fence_is_intact() for its table');
 SELECT * FROM check_test(refuses_stale('SELECT 1/0', 'till:1', 42), false, 'refuses_stale(another error)', NULL,
 	E'      caught: 22012: division by zero\n      wanted: LF001\n    something else than the fence stopped the statement, so this says nothing about the fence');
+
+-- a fence that takes named tokens only, under its own name and another
+SELECT * FROM check_test(refuses_stale('UPDATE kept SET n = 1', 'kept:1', 42), true, 'refuses_stale(named)',
+	'Stale token 42 should be refused for resource kept:1', '');
+SELECT * FROM check_test(accepts_token('UPDATE kept SET n = 1', 'kept:1', 42), true, 'accepts_token(named)',
+	'Token 42 should be accepted for resource kept:1', '');
+SELECT * FROM check_test(refuses_stale('UPDATE kept SET n = 1', 'till:1', 42), false, 'refuses_stale(another name)',
+	'Stale token 42 should be refused for resource till:1', 'caught: LF002: .*\n +wanted: LF001', true);
 
 SELECT * FROM check_test(refuses_missing('UPDATE batch SET state = ''x'''), true, 'refuses_missing(update)',
 	'A write without a token should be refused', '');
