@@ -57,7 +57,7 @@ AS $$
 					'issue_from', 'stop_issuing', 'issue_row']),
 				('admin_is_public', 'any role can move marks.', NULL, ARRAY[
 					'raise_mark', 'reset_mark', 'set_epoch', 'reset_floor', 'reopen', 'prune', 'reconcile', 'prune_leases']),
-				('admin_is_public', 'it is for administrators.', NULL, ARRAY['drill', 'stats_reset', 'fence_ddl', 'unfence_ddl'])
+				('admin_is_public', 'it is for administrators.', NULL, ARRAY['drill', 'stats_reset', 'fence_ddl', 'unfence_ddl', 'retire'])
 			) AS c (code, problem, advice, names) ON p.proname = ANY (c.names)
 	)
 	SELECT NULL::regclass, 'warning', o.code, format('PUBLIC may execute %s: %s', o.routine, o.problem),
