@@ -53,7 +53,7 @@ AS $$
 			LEFT JOIN (VALUES
 				('present_is_public', 'any role can raise any mark, and so fence every holder out.',
 					'Grant it to the roles that hold locks, and revoke it from PUBLIC.', ARRAY[
-					'present', 'issue', 'acquire', 'renew', 'release', 'token_of', 'present_as', 'guarded_update', 'guarded_delete', 'guard_row', 'guard_statement', 'guard_truncate',
+					'present', 'issue', 'acquire', 'renew', 'release', 'token_of', 'present_as', 'guarded_update', 'guarded_delete', 'guarded_insert', 'guard_row', 'guard_statement', 'guard_truncate',
 					'issue_from', 'stop_issuing', 'issue_row']),
 				('admin_is_public', 'any role can move marks.', NULL, ARRAY[
 					'raise_mark', 'reset_mark', 'set_epoch', 'reset_floor', 'reopen', 'prune', 'reconcile', 'prune_leases']),

@@ -1,6 +1,6 @@
 /*
  * guarded.c
- *		guarded_update() and guarded_delete(): token and write in one call.
+ *		guarded_update(), guarded_delete() and guarded_insert(): token and write in one call.
  *
  * If the key determines the resource, its mark is checked first, so that a stale
  * token is refused even when no row matches, and so that mark and row are locked
@@ -68,9 +68,9 @@ typedef struct GuardedCall
 	FenceToken	token;
 	int			nkeys;
 	GivenColumn *keys;
-	AclMode		mode;			/* ACL_UPDATE or ACL_DELETE */
+	AclMode		mode;			/* ACL_UPDATE, ACL_DELETE or ACL_INSERT */
 	int			nchanges;		/* 0: a DELETE */
-	GivenColumn *changes;
+	GivenColumn *changes;		/* or the columns of the row to insert */
 	bool		admitted;
 	char	   *resource;		/* which the key determines; NULL: only the row does */
 } GuardedCall;
@@ -86,8 +86,22 @@ typedef struct Statement
 
 PG_FUNCTION_INFO_V1(lockfence_guarded_update);
 PG_FUNCTION_INFO_V1(lockfence_guarded_delete);
+PG_FUNCTION_INFO_V1(lockfence_guarded_insert);
 
 static HTAB *plans = NULL;
+
+/* Begin a statement, up to its first parameter. */
+static void
+begin_statement(StringInfo statement, const GuardedCall *call, const char *table)
+{
+	appendStringInfo(statement, call->mode == ACL_UPDATE ? "UPDATE %s SET " :
+					 call->mode == ACL_DELETE ? "DELETE FROM %s" : "INSERT INTO %s (", table);
+	if (call->mode != ACL_INSERT)
+		return;
+	for (int i = 0; i < call->nchanges; i++)
+		appendStringInfo(statement, "%s%s", i > 0 ? ", " : "", quote_identifier(call->changes[i].name));
+	appendStringInfoString(statement, ") VALUES (");
+}
 
 /* The statement, and the type and value of each of its parameters. */
 static char *
@@ -100,8 +114,7 @@ build_statement(const GuardedCall *call, int *nparams, Oid *types, Datum *values
 	int			n = 0;
 
 	initStringInfo(&statement);
-	appendStringInfo(&statement, call->nchanges > 0 ? "UPDATE %s SET " : "DELETE FROM %s",
-					 table);
+	begin_statement(&statement, call, table);
 	for (int i = 0; i < call->nchanges; i++)
 	{
 		const GivenColumn *change = &call->changes[i];
@@ -109,9 +122,13 @@ build_statement(const GuardedCall *call, int *nparams, Oid *types, Datum *values
 		types[n] = change->type;
 		values[n] = change->value;
 		nulls[n++] = change->isnull ? 'n' : ' ';
-		appendStringInfo(&statement, "%s%s = $%d", i > 0 ? ", " : "",
-						 quote_identifier(change->name), n);
+		appendStringInfoString(&statement, i > 0 ? ", " : "");
+		if (call->mode == ACL_UPDATE)
+			appendStringInfo(&statement, "%s = ", quote_identifier(change->name));
+		appendStringInfo(&statement, "$%d", n);
 	}
+	if (call->mode == ACL_INSERT)
+		appendStringInfoChar(&statement, ')');
 	for (int i = 0; i < call->nkeys; i++)
 	{
 		appendStringInfoString(&statement, i > 0 ? " AND " : " WHERE ");
@@ -197,7 +214,7 @@ run_statement(const Statement *statement)
 	int			result = SPI_execute_plan(statement->plan, statement->values,
 										  statement->nulls, false, 0);
 
-	if (result != SPI_OK_UPDATE && result != SPI_OK_DELETE)
+	if (result != SPI_OK_UPDATE && result != SPI_OK_DELETE && result != SPI_OK_INSERT)
 		elog(ERROR, "\"%s\" failed: %s", statement->text,
 			 SPI_result_code_string(result));
 	return SPI_processed;
@@ -227,20 +244,23 @@ require_privileges(const GuardedCall *call)
 	lockfence_require_column_privileges(call->rel, call->mode, call->nchanges, call->changes);
 }
 
-/* The resource, if the key determines its name. */
+/* The resource, if the key, or the row to insert, determines its name. */
 static char *
 key_resource(const GuardedCall *call)
 {
 	int			natts = RelationGetNumberOfAttributes(call->rel);
 	Datum	   *values = palloc0(natts * sizeof(Datum));
 	bool	   *missing = palloc(natts * sizeof(bool));
+	bool		is_insert = call->mode == ACL_INSERT;
+	const GivenColumn *names = is_insert ? call->changes : call->keys;
+	int			nnames = is_insert ? call->nchanges : call->nkeys;
 
 	if (call->fence->resource == NULL)
 		return NULL;
 	memset(missing, true, natts * sizeof(bool));
-	for (int i = 0; i < call->nkeys; i++)
+	for (int i = 0; i < nnames; i++)
 	{
-		const GivenColumn *key = &call->keys[i];
+		const GivenColumn *key = &names[i];
 
 		values[key->attno - 1] = key->value;
 		missing[key->attno - 1] = key->isnull;
@@ -390,6 +410,23 @@ lockfence_guarded_delete(PG_FUNCTION_ARGS)
 	call.token = PG_GETARG_INT64(2);
 	call.keys = lockfence_given_columns(call.rel, lockfence_require_jsonb(fcinfo, 1, "key"), "key",
 							   &call.nkeys);
+	rows = guarded_write(&call);
+	table_close(call.rel, NoLock);
+	PG_RETURN_INT64((int64) rows);
+}
+
+/* guarded_insert(target regclass, row jsonb, token) -> rows */
+Datum
+lockfence_guarded_insert(PG_FUNCTION_ARGS)
+{
+	GuardedCall call = {.mode = ACL_INSERT};
+	uint64		rows;
+
+	open_target(&call, fcinfo);
+	lockfence_require_token(fcinfo, 2);
+	call.token = PG_GETARG_INT64(2);
+	call.changes = lockfence_given_columns(call.rel, lockfence_require_jsonb(fcinfo, 1, "row"), "row_values",
+										   &call.nchanges);
 	rows = guarded_write(&call);
 	table_close(call.rel, NoLock);
 	PG_RETURN_INT64((int64) rows);
