@@ -282,7 +282,7 @@ BEGIN
 		'missing', missing, 'repeat', repeat, 'validator', lockfence._signature(validator),
 		'advisory_since', CASE enforcement WHEN 'advisory' THEN
 			to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') END))) WITH ORDINALITY AS a (argument, place);
-	IF repeat = 'reject' AND missing = 'allow' THEN
+	IF repeat = 'reject' AND lower(missing) <> 'reject' THEN
 		RAISE EXCEPTION 'a single-use fence cannot let writes without a token pass'
 			USING ERRCODE = 'invalid_parameter_value',
 				HINT = 'Use missing => ''reject'' with repeat => ''reject''.';

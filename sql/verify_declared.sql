@@ -127,13 +127,14 @@ AS $$
 	WHERE c.relkind = 'r' AND c.relpersistence = 'u' AND NOT f.settings ? 'resource'
 		AND f.settings ? 'token_column'
 	UNION ALL
-	SELECT f.member, 'info', v.code, format('The fence of %s %s', f.member, v.problem),
+	SELECT f.member, 'info', v.code, format('The fence of %s ' || v.problem, f.member,
+			CASE f.settings ->> 'missing' WHEN 'allow' THEN 'writes' ELSE upper(substr(f.settings ->> 'missing', length('allow ') + 1)) END),
 		NULL, v.advice
 	FROM unnest(members) f
 		JOIN (VALUES
 			('enforcement', 'advisory', 'is advisory: it reports stale writes and lets them pass.',
 				'Declare it again as fenced, once it reports no write that is right.'),
-			('missing', 'missing_allowed', 'lets writes without a token pass.',
+			('missing', 'missing_allowed', 'lets %s without a token pass.',
 				'Declare it again so that they are refused, once every writer presents its token.')
 		) AS v (setting, code, problem, advice) ON f.settings ? v.setting
 	WHERE f.member = f.root

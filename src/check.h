@@ -9,6 +9,7 @@
 #include "utils/rel.h"
 
 #include "lockfence.h"
+#include "missing.h"
 
 struct Fence;
 
@@ -29,6 +30,7 @@ typedef struct FenceCheck
 {
 	FencedWrite write;
 	const struct Fence *fence;	/* NULL: present(), which is of no table */
+	WriteCommand command;		/* of the write to its table */
 	FenceToken	token;			/* the one that counts */
 	FenceToken	stored;			/* in the row, if that is of the resource */
 	bool		own_row;		/* this transaction has written that row */

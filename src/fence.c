@@ -421,6 +421,14 @@ lockfence_admit(FenceCheck *check, const PresentedTokens *tokens, FenceToken *pr
 	return passed ? check->token : 0;
 }
 
+/* Let a write go on that need not present a token, if the database and the table are as they should be. */
+void
+lockfence_pass_unprotected(const Fence *fence, const FencedWrite *write)
+{
+	if (lockfence_pass_gate(write) && lockfence_pass_record(fence, write))
+		lockfence_count(write->rel, LOCKFENCE_UNPROTECTED);
+}
+
 /*
  * Raise the mark to the token, if it is lower, without judging the token: for
  * what was decided elsewhere.  Returns whether the mark was written, and what

@@ -151,7 +151,6 @@ take_settings(Fence *fence, Relation rel, const FenceSettings *settings)
 	fence->token_column = copy_setting(settings, SETTING_TOKEN_COLUMN);
 	fence->presented_only = has_word(settings, SETTING_ACCEPT, "presented");
 	fence->named_only = has_word(settings, SETTING_ACCEPT, "named");
-	fence->missing_allowed = settings->values[SETTING_MISSING] != NULL;
 	fence->single_use = settings->values[SETTING_REPEAT] != NULL;
 	fence->validator = find_validator(rel, settings->values[SETTING_VALIDATOR]);
 }
@@ -165,6 +164,18 @@ resolve_token_column(Fence *fence, Relation rel)
 	if (getBaseType(TupleDescAttr(RelationGetDescr(rel), fence->token_attno - 1)->atttypid) != INT8OID)
 		lockfence_refuse_setting(psprintf("token_column=%s", fence->token_column),
 								 "The column must be of type lockfence.fence_token or bigint.");
+}
+
+/* The commands that need no token: "allow" is TRUNCATE too, where that could present one. */
+static WriteCommand
+missing_commands(const Fence *fence, const char *value)
+{
+	WriteCommand commands = 0;
+
+	if (value != NULL && lockfence_read_missing(value, &commands) &&
+		fence->constant && strcmp(value, MISSING_ALLOW) == 0)
+		commands |= WRITE_TRUNCATE;
+	return commands;
 }
 
 /* A fence that is being made of a trigger's arguments. */
@@ -193,6 +204,7 @@ resolve_fence(void *arg)
 		lockfence_refuse_setting("resource", "A fence needs a resource or a token column.");
 	if (fence->token_column)
 		resolve_token_column(fence, rel);
+	fence->missing = missing_commands(fence, making->settings.values[SETTING_MISSING]);
 	check_validator(fence, rel);
 	fence->unrecorded = lockfence_lacks_record(fence, rel);
 }

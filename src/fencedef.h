@@ -9,6 +9,7 @@
 #include "fmgr.h"
 
 #include "lockfence.h"
+#include "missing.h"
 
 typedef struct TemplatePart
 {
@@ -27,7 +28,7 @@ typedef struct Fence
 	bool		presented_only; /* the column is no proof */
 	bool		named_only;		/* a token presented without a resource is none */
 	bool		advisory;
-	bool		missing_allowed;
+	WriteCommand missing;		/* commands that need no token */
 	bool		single_use;
 	Oid			validator;
 	bool		unrecorded;		/* its table should be on record, and is not */

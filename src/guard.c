@@ -1,8 +1,8 @@
 /*
  * guard.c
- *		The triggers that stand between a write and a fenced table.
+ *		The trigger that stands between the write of a row and a fenced table.
  *
- * Each entry point checks how it was called and hands over to one function per
+ * The entry point checks how it was called and hands over to one function per
  * event, which collects what the decision needs; fence.c decides.  The accepted
  * token is stored in the row.
  *
@@ -13,13 +13,9 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
-#include "access/sysattr.h"
-#include "access/table.h"
 #include "access/xact.h"
 #include "commands/trigger.h"
 #include "replication/logicalworker.h"
-#include "utils/builtins.h"
-#include "utils/lsyscache.h"
 
 #include "advisory.h"
 #include "bypass.h"
@@ -28,11 +24,10 @@
 #include "fencecache.h"
 #include "fencedef.h"
 #include "granted.h"
+#include "guardcall.h"
 #include "lockfence.h"
 #include "move.h"
 #include "presented.h"
-#include "record.h"
-#include "refuse.h"
 #include "rowmark.h"
 #include "rowrun.h"
 #include "rowtokens.h"
@@ -42,26 +37,14 @@
 #include "token.h"
 
 PG_FUNCTION_INFO_V1(lockfence_guard_row);
-PG_FUNCTION_INFO_V1(lockfence_guard_statement);
-PG_FUNCTION_INFO_V1(lockfence_guard_truncate);
 
-/* Raise an error unless called as a BEFORE trigger of the given level. */
-static void
-require_trigger(FunctionCallInfo fcinfo, bool row)
+/* The command that writes the row; the halves of a move are an UPDATE's. */
+static WriteCommand
+row_command(const RowGuard *guard)
 {
-	TriggerEvent event;
-
-	if (CALLED_AS_TRIGGER(fcinfo))
-	{
-		event = ((TriggerData *) fcinfo->context)->tg_event;
-		if (TRIGGER_FIRED_BEFORE(event) && !TRIGGER_FIRED_FOR_ROW(event) == !row)
-			return;
-	}
-	ereport(ERROR,
-			(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-			 errmsg("a fence's guard must be fired BEFORE, FOR EACH %s",
-					row ? "ROW" : "STATEMENT"),
-			 errhint("Use lockfence.attach() to fence a table.")));
+	if (guard->is_half || (guard->old != NULL && guard->new != NULL))
+		return WRITE_UPDATE;
+	return guard->old == NULL ? WRITE_INSERT : WRITE_DELETE;
 }
 
 /* Decide on the write of a row; 0: it goes on unprotected. */
@@ -72,6 +55,7 @@ admit_row(const RowGuard *guard, FenceCheck *check, const PresentedTokens *token
 	FenceToken	accepted;
 
 	check->sets_columns = guard->new != NULL;
+	check->command = row_command(guard);
 	accepted = lockfence_admit(check, tokens, &previous);
 	if (accepted != 0)
 		lockfence_count(guard->rel, LOCKFENCE_ACCEPTED);
@@ -243,8 +227,7 @@ check_delete(const RowGuard *guard)
 
 	if (resource != NULL)
 		return check_named(guard, resource, true);
-	if (lockfence_pass_gate(&write) && lockfence_pass_record(guard->fence, &write))
-		lockfence_count(guard->rel, LOCKFENCE_UNPROTECTED);
+	lockfence_pass_unprotected(guard->fence, &write);
 	return 0;
 }
 
@@ -391,7 +374,7 @@ lockfence_guard_row(PG_FUNCTION_ARGS)
 	TriggerData *trigger = (TriggerData *) fcinfo->context;
 	RowGuard	guard = {.trigger = trigger};
 
-	require_trigger(fcinfo, true);
+	lockfence_require_guard(fcinfo, true);
 	guard.rel = trigger->tg_relation;
 	guard.written = TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ?
 		trigger->tg_newtuple : trigger->tg_trigtuple;
@@ -406,67 +389,4 @@ lockfence_guard_row(PG_FUNCTION_ARGS)
 	if (!lockfence_decide(guard.rel, guard.fence, decide_row, &guard) && guard.fence->fault == NULL)
 		guard.written = row_to_write(&guard, guard.written, 0);
 	return PointerGetDatum(guard.written);
-}
-
-/* A statement on a table, as its guard sees it. */
-typedef struct StatementGuard
-{
-	Relation	rel;
-	const Fence *fence;
-} StatementGuard;
-
-/* Check the token that was presented for a fence of the whole table. */
-static void
-check_constant(void *arg)
-{
-	const StatementGuard *guard = (const StatementGuard *) arg;
-	const char *resource = lockfence_constant_resource(guard->fence);
-	PresentedTokens tokens = lockfence_presented_tokens(guard->rel, resource);
-	FenceCheck	check = lockfence_fence_check(guard->fence, guard->rel, resource);
-	FenceToken	previous;
-
-	if (lockfence_admit(&check, &tokens, &previous) != 0)
-		lockfence_count(guard->rel, LOCKFENCE_ACCEPTED);
-}
-
-/* Decide on a TRUNCATE. */
-static void
-check_truncate(void *arg)
-{
-	const StatementGuard *guard = (const StatementGuard *) arg;
-	FencedWrite write = {.rel = guard->rel,.advisory = lockfence_is_advisory(guard->fence)};
-
-	if (guard->fence->resource != NULL && guard->fence->constant)
-		check_constant(arg);
-	else
-		lockfence_refuse_truncate(&write);
-}
-
-/* Have a statement decided on, unless the fence is bypassed. */
-static Datum
-guard_statement(FunctionCallInfo fcinfo, Decision decide)
-{
-	StatementGuard guard;
-
-	require_trigger(fcinfo, false);
-	guard.rel = ((TriggerData *) fcinfo->context)->tg_relation;
-	if (lockfence_is_bypassed(guard.rel) || IsLogicalWorker())
-		return PointerGetDatum(NULL);
-	guard.fence = lockfence_trigger_fence(fcinfo);
-	(void) lockfence_decide(guard.rel, guard.fence, decide, &guard);
-	return PointerGetDatum(NULL);
-}
-
-/* BEFORE INSERT OR UPDATE OR DELETE FOR EACH STATEMENT */
-Datum
-lockfence_guard_statement(PG_FUNCTION_ARGS)
-{
-	return guard_statement(fcinfo, check_constant);
-}
-
-/* BEFORE TRUNCATE FOR EACH STATEMENT */
-Datum
-lockfence_guard_truncate(PG_FUNCTION_ARGS)
-{
-	return guard_statement(fcinfo, check_truncate);
 }

@@ -151,7 +151,7 @@ lockfence_settle_missing(const FenceCheck *check)
 
 	if (check->needs_none)
 		return;
-	if (!check->write.is_ddl && check->fence->missing_allowed)
+	if (!check->write.is_ddl && (check->fence->missing & check->command))
 	{
 		lockfence_count(check->write.rel, LOCKFENCE_UNPROTECTED);
 		return;
@@ -161,5 +161,5 @@ lockfence_settle_missing(const FenceCheck *check)
 		hint = psprintf("The fence accepts no token that was presented without its resource, as the ambient token is. %s", hint);
 	if (lockfence_session_has_grant())
 		hint = psprintf("The session's grant (lockfence.session_grant) does not name the resource. %s", hint);
-	lockfence_refuse_missing(&check->write, hint);
+	lockfence_refuse_missing(&check->write, check->write.is_ddl || check->fence->missing == 0, hint);
 }

@@ -256,16 +256,16 @@ lockfence_refuse_ungranted(const FencedWrite *write, FenceToken token, const cha
 	});
 }
 
-/* LF002: the write presents no token. */
+/* LF002: the write presents no token; is_any: any other would need one too. */
 void
-lockfence_refuse_missing(const FencedWrite *write, const char *hint)
+lockfence_refuse_missing(const FencedWrite *write, bool is_any, const char *hint)
 {
 	refuse(write, (Refused) {
 		.message = REFUSED_MISSING,
 		.detail = write->is_ddl ?
 			"DDL in this database is fenced: every command must present the token of its lock." :
-			psprintf("Table \"%s\" is fenced: every write must present the token of its lock.",
-					 table_name(write)),
+			psprintf("Table \"%s\" is fenced: %s must present the token of its lock.",
+					 table_name(write), is_any ? "every write" : "this write"),
 		.hint = hint
 	});
 }

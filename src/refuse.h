@@ -29,7 +29,7 @@ extern void lockfence_refuse_lapsed(const FencedWrite *write, FenceToken token,
 									const char *owner);
 extern void lockfence_refuse_ungranted(const FencedWrite *write, FenceToken token,
 									   const char *owner);
-extern void lockfence_refuse_missing(const FencedWrite *write, const char *hint);
+extern void lockfence_refuse_missing(const FencedWrite *write, bool is_any, const char *hint);
 extern void lockfence_refuse_invalid(const FencedWrite *write, bool isnull,
 									 FenceToken token);
 extern void lockfence_refuse_unreadable_grant(const FencedWrite *write, const char *problem);

@@ -23,6 +23,7 @@
 #include "utils/timestamp.h"
 
 #include "lockfence.h"
+#include "missing.h"
 #include "placeholder.h"
 #include "rows.h"
 #include "trigarg.h"
@@ -35,12 +36,13 @@ static const struct
 	const char *name;
 	const char *words[MAX_WORDS + 1];	/* the values allowed, the default
 										 * first; none: any text */
+	const char *(*canonical) (const char *value);	/* of more values than those */
 }			known_settings[NSETTINGS] = {
 	[SETTING_RESOURCE] = {"resource"},
 	[SETTING_TOKEN_COLUMN] = {"token_column"},
 	[SETTING_ACCEPT] = {"accept", {"any", "presented", "named"}},
 	[SETTING_ENFORCEMENT] = {"enforcement", {"fenced", "advisory"}},
-	[SETTING_MISSING] = {"missing", {"reject", "allow"}},
+	[SETTING_MISSING] = {"missing", {MISSING_REJECT, MISSING_ALLOW, "allow COMMAND [, ...] (insert, update, delete, truncate)"}, lockfence_missing_text},
 	[SETTING_REPEAT] = {"repeat", {"accept", "reject"}},
 	[SETTING_VALIDATOR] = {"validator"},
 	[SETTING_ADVISORY_SINCE] = {"advisory_since"}
@@ -129,15 +131,18 @@ takes_words(int setting)
 	return known_settings[setting].words[0] != NULL;
 }
 
-static bool
-is_word(int setting, const char *value)
+/* The value as it is stored, of a setting that takes words; NULL: it is none of them. */
+static const char *
+canonical_word(int setting, const char *value)
 {
+	if (value != NULL && known_settings[setting].canonical != NULL)
+		return known_settings[setting].canonical(value);
 	for (int i = 0; value != NULL && known_settings[setting].words[i] != NULL; i++)
 	{
 		if (strcmp(known_settings[setting].words[i], value) == 0)
-			return true;
+			return value;
 	}
-	return false;
+	return NULL;
 }
 
 static bool
@@ -193,7 +198,7 @@ argument_fault(FenceSettings *settings, int setting, const char *argument, const
 {
 	if (setting < 0)
 		return setting_fault(argument, "There is no such setting.");
-	if (takes_words(setting) && !is_word(setting, value))
+	if (takes_words(setting) && canonical_word(setting, value) == NULL)
 		return setting_fault(argument, psprintf("It must be one of: %s.", list_words(setting)));
 	if (setting == SETTING_RESOURCE)
 		return lockfence_template_fault(value);
@@ -212,7 +217,9 @@ lockfence_read_argument(FenceSettings *settings, const char *argument)
 
 	if (settings->fault.message == NULL)
 		settings->fault = argument_fault(settings, setting, argument, value);
-	if (setting >= 0 && (!takes_words(setting) || is_word(setting, value)))
+	if (setting >= 0 && takes_words(setting))
+		value = canonical_word(setting, value);
+	if (setting >= 0 && value != NULL)
 		settings->values[setting] = is_default(setting, value) ? NULL : value;
 }
 
@@ -406,18 +413,22 @@ given_value(Jsonb *settings, int setting)
 	const char *name = known_settings[setting].name;
 	JsonbValue	given;
 	const char *value = NULL;
+	const char *word;
 
 	if (getKeyJsonValueFromContainer(&settings->root, name, strlen(name), &given) == NULL)
 		return NULL;
 	if (given.type == jbvString)
 		value = pnstrdup(given.val.string.val, given.val.string.len);
-	if (takes_words(setting) && !is_word(setting, value))
+	if (!takes_words(setting))
+		return value;
+	word = canonical_word(setting, value);
+	if (word == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("invalid value for \"%s\": %s", name,
 						value ? lockfence_visible(quote_literal_cstr(value)) : "NULL"),
 				 errhint("Use one of: %s.", list_words(setting))));
-	return value;
+	return word;
 }
 
 /* _arguments(settings jsonb): the settings as arguments, without those at their defaults */
