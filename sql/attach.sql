@@ -255,6 +255,44 @@ $$;
 COMMENT ON FUNCTION lockfence._warn_of_issuer(regclass) IS
 'warns if a table is both fenced and a lock table that issues tokens';
 
+-- PostgreSQL creates the row guard of a partitioned table on each new partition, as the role that makes that.
+CREATE FUNCTION lockfence._owners_without_guard(tables regclass[])
+RETURNS TABLE (member regclass, owner name)
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT c.oid::regclass, pg_get_userbyid(c.relowner)
+	FROM pg_class c
+	WHERE c.oid = ANY (tables) AND c.relkind = 'p'
+		AND EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid AND t.tgfoid = 'lockfence.guard_row()'::regprocedure)
+		AND NOT has_function_privilege(c.relowner, 'lockfence.guard_row()', 'EXECUTE')
+$$;
+COMMENT ON FUNCTION lockfence._owners_without_guard(regclass[]) IS
+'the fenced partitioned tables whose owner can make no partition of them, for lack of EXECUTE on the guard';
+
+CREATE FUNCTION lockfence._warn_of_owner(target regclass)
+RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	found_owner record;
+BEGIN
+	FOR found_owner IN
+		SELECT o.owner, min(o.member::text COLLATE "C") AS member
+		FROM lockfence._owners_without_guard(ARRAY(SELECT f.member FROM lockfence._family(target) f)) o
+		GROUP BY o.owner ORDER BY o.owner COLLATE "C"
+	LOOP
+		RAISE WARNING 'owner "%" of "%" can no longer make partitions of it',
+			lockfence._visible(found_owner.owner::text), lockfence._visible(found_owner.member)
+			USING DETAIL = 'A new partition gets the guard of the table, and the owner may not execute lockfence.guard_row().',
+				HINT = 'Have a superuser make the partitions; or grant EXECUTE on lockfence.guard_row() to the owner, if it may raise the marks of all resources.';
+	END LOOP;
+END
+$$;
+COMMENT ON FUNCTION lockfence._warn_of_owner(regclass) IS
+'warns if the owner of a fenced partitioned table can make no partition of it';
+
 CREATE FUNCTION lockfence.attach(
 	target regclass,
 	resource text DEFAULT NULL,
@@ -329,7 +367,7 @@ BEGIN
 
 	PERFORM lockfence._create_guards(member, by_statement, arguments) FROM lockfence._family(target);
 	PERFORM lockfence._forget_fence(member), lockfence._record_fence(member) FROM lockfence._family(target);
-	PERFORM lockfence._warn_of_issuer(target);
+	PERFORM lockfence._warn_of_issuer(target), lockfence._warn_of_owner(target);
 END
 $$;
 COMMENT ON FUNCTION lockfence.attach(regclass, text, name, text, text, text, text, regprocedure) IS

@@ -5,6 +5,12 @@ RETURNS SETOF lockfence._finding
 LANGUAGE sql STABLE ROWS 10
 SET search_path = pg_catalog, pg_temp
 AS $$
+	SELECT o.member, 'warning', 'partitions_blocked',
+		format('"%s" owns %s, and can neither create nor attach a partition of it: a partition gets the guard of the table, whose function the owner may not execute.',
+			o.owner, o.member),
+		NULL, format('Have a superuser make the partitions; or grant EXECUTE on lockfence.guard_row() to "%s", if it may raise the marks of all resources.', o.owner)
+	FROM lockfence._owners_without_guard(ARRAY(SELECT m.member FROM unnest(members) m)) o
+	UNION ALL
 	SELECT f.member, 'error', 'foreign_leaf',
 		format('%s is a foreign table under a fenced one: its rows can be written without this server.', f.member),
 		NULL, 'Fence it on the server that holds its rows, or remove it from the fenced table.'

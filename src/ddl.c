@@ -36,6 +36,7 @@
 #include "ddl.h"
 #include "intact.h"
 #include "lockfence.h"
+#include "partitionddl.h"
 #include "reslock.h"
 
 PG_FUNCTION_INFO_V1(lockfence_guard_ddl);
@@ -222,6 +223,7 @@ before_command(Node *parsetree)
 		refuse_early(((IndexStmt *) parsetree)->relation, "an index made concurrently");
 	else if (IsA(parsetree, CreatePolicyStmt))
 		refuse_early(((CreatePolicyStmt *) parsetree)->table, "a policy");
+	lockfence_before_partition(parsetree);
 	begin_command();
 }
 
