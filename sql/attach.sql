@@ -156,6 +156,62 @@ $$;
 COMMENT ON FUNCTION lockfence._check_token_column(regclass, name) IS
 'raises LF009 with the reason if a table''s column cannot hold its tokens';
 
+-- 0 is no token: a column of the application's may have it as default.
+CREATE FUNCTION lockfence._is_zero_default(member oid, attnum smallint)
+RETURNS boolean
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT EXISTS (
+		SELECT FROM pg_attrdef d
+		WHERE d.adrelid = member AND d.adnum = attnum AND pg_get_expr(d.adbin, d.adrelid) ~ '^\(?''?0''?\)?(::[a-z]+)?$')
+$$;
+COMMENT ON FUNCTION lockfence._is_zero_default(oid, smallint) IS
+'whether the default of a column is the number 0';
+
+CREATE FUNCTION lockfence._check_read_column(member regclass, token_column name)
+RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	attribute pg_attribute;
+BEGIN
+	SELECT * INTO attribute FROM pg_attribute
+	WHERE attrelid = member AND attname = token_column AND NOT attisdropped;
+	IF attribute.attnum < 0 OR attribute.atttypid NOT IN
+		('smallint'::regtype, 'integer'::regtype, 'bigint'::regtype, 'lockfence.fence_token'::regtype) THEN
+		PERFORM lockfence._refuse_target(member,
+			format('Column "%s" is of type %s.', token_column,
+				format_type(attribute.atttypid, attribute.atttypmod)),
+			'A token column that is only read is of type smallint, integer or bigint; name another one.');
+	END IF;
+	IF attribute.attgenerated <> '' THEN
+		PERFORM lockfence._refuse_target(member,
+			format('Column "%s" is a generated column, which is not yet computed when the fence decides.',
+				token_column),
+			'Name another token column.');
+	END IF;
+	IF attribute.attidentity <> '' OR (attribute.atthasdef AND NOT lockfence._is_zero_default(member, attribute.attnum)) THEN
+		PERFORM lockfence._refuse_target(member,
+			format('Column "%s" has a default other than 0, which would present a token that was granted to no holder.', token_column),
+			'Set the default to 0, or name another token column.');
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION lockfence._check_read_column(regclass, name) IS
+'raises LF009 with the reason if a table''s column cannot be read as its token';
+
+CREATE FUNCTION lockfence._has_column(target regclass, column_name name)
+RETURNS boolean
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT EXISTS (SELECT FROM pg_attribute WHERE attrelid = target AND attname = column_name AND NOT attisdropped)
+$$;
+COMMENT ON FUNCTION lockfence._has_column(regclass, name) IS
+'whether a table has a column';
+
 -- Adding the column rewrites nothing.
 CREATE FUNCTION lockfence._provide_token_column(target regclass, token_column name)
 RETURNS void
@@ -163,8 +219,7 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-	IF NOT EXISTS (SELECT FROM pg_attribute
-		WHERE attrelid = target AND attname = token_column AND NOT attisdropped) THEN
+	IF NOT lockfence._has_column(target, token_column) THEN
 		EXECUTE format('ALTER TABLE %s ADD COLUMN %I lockfence.fence_token', target, token_column);
 	END IF;
 	PERFORM lockfence._check_token_column(member, token_column) FROM lockfence._family(target);
@@ -326,9 +381,17 @@ BEGIN
 				HINT = 'Use missing => ''reject'' with repeat => ''reject''.';
 	END IF;
 
+	IF accept = 'read' AND (resource IS NULL OR token_column IS NULL) THEN
+		RAISE EXCEPTION 'a token column can be read only where a resource is named'
+			USING ERRCODE = 'invalid_parameter_value',
+				DETAIL = CASE WHEN resource IS NULL THEN 'A row fence keeps its marks in the column, so it has to write there.'
+					ELSE 'No column is named.' END,
+				HINT = 'Name a resource, and the column by token_column.';
+	END IF;
+
 	PERFORM lockfence._check_member(member) FROM lockfence._family(target);
 	EXECUTE format('LOCK TABLE %s IN %s MODE', target,
-		CASE WHEN column_of_tokens IS NULL THEN 'SHARE ROW EXCLUSIVE' ELSE 'ACCESS EXCLUSIVE' END);
+		CASE WHEN column_of_tokens IS NULL OR accept = 'read' THEN 'SHARE ROW EXCLUSIVE' ELSE 'ACCESS EXCLUSIVE' END);
 	PERFORM lockfence._check_member(member) FROM lockfence._family(target);
 
 	IF resource IS NULL THEN
@@ -361,7 +424,12 @@ BEGIN
 	IF validator IS NOT NULL THEN
 		PERFORM lockfence._check_validator(validator);
 	END IF;
-	IF column_of_tokens IS NOT NULL THEN
+	IF accept = 'read' AND NOT lockfence._has_column(target, column_of_tokens) THEN
+		RAISE EXCEPTION 'column "%" of table "%" does not exist', lockfence._visible(column_of_tokens::text), lockfence._visible(target::text)
+			USING ERRCODE = 'undefined_column', HINT = 'A column that is only read is the application''s own: attach() does not add it.';
+	ELSIF accept = 'read' THEN
+		PERFORM lockfence._check_read_column(member, column_of_tokens) FROM lockfence._family(target);
+	ELSIF column_of_tokens IS NOT NULL THEN
 		PERFORM lockfence._provide_token_column(target, column_of_tokens);
 	END IF;
 

@@ -20,7 +20,8 @@ LANGUAGE sql STABLE ROWS 10
 SET search_path = pg_catalog, pg_temp
 AS $$
 	WITH fence AS MATERIALIZED (
-		SELECT f.member, f.root, f.settings, f.settings ->> 'token_column' AS token_column
+		SELECT f.member, f.root, f.settings, f.settings ->> 'token_column' AS token_column,
+			coalesce(f.settings ->> 'accept' = 'read', false) AS is_read
 		FROM unnest(members) f
 		WHERE f.settings ? 'token_column'
 	)
@@ -49,25 +50,28 @@ AS $$
 			ELSE 'is a generated column: every write is refused.' END),
 		NULL,
 		format(CASE u.fault
-				WHEN 'type' THEN 'Change its type in %s to lockfence.fence_token, or name another column.'
+				WHEN 'type' THEN CASE WHEN u.is_read THEN 'Change its type in %s to bigint, or name another column.'
+					ELSE 'Change its type in %s to lockfence.fence_token, or name another column.' END
 				WHEN 'identity' THEN 'Drop the identity in %s.'
 				WHEN 'default' THEN 'Drop the default in %s.'
 				WHEN 'stored' THEN 'Drop the expression in %s, or name another column.'
 				ELSE 'Name another column, or make it an ordinary one in %s.' END, h.home)
 	FROM (
-		SELECT f.*, format_type(a.atttypid, a.atttypmod), v.severity, v.fault
+		SELECT f.member, f.root, f.settings, f.token_column, f.is_read, format_type(a.atttypid, a.atttypmod), v.severity, v.fault
 		FROM fence f
 			JOIN pg_attribute a ON a.attrelid = f.member AND a.attname = f.token_column
 				AND a.attnum > 0 AND NOT a.attisdropped
 			CROSS JOIN LATERAL (VALUES
-				('warning', 'type', a.atttypid NOT IN ('bigint'::regtype, 'lockfence.fence_token'::regtype)),
+				('warning', 'type', a.atttypid NOT IN ('bigint'::regtype, 'lockfence.fence_token'::regtype)
+					AND NOT (f.is_read AND a.atttypid IN ('integer'::regtype, 'smallint'::regtype))),
 				('warning', 'stored', a.attgenerated = 's'),
 				('warning', 'virtual', a.attgenerated NOT IN ('', 's')),
 				('error', 'identity', a.attidentity <> ''),
-				('error', 'default', a.atthasdef AND a.attgenerated = '')
+				('error', 'default', a.atthasdef AND a.attgenerated = ''
+					AND NOT (f.is_read AND lockfence._is_zero_default(a.attrelid, a.attnum)))
 			) AS v (severity, fault, found)
 		WHERE v.found
-	) AS u (member, root, settings, token_column, type, severity, fault)
+	) AS u (member, root, settings, token_column, is_read, type, severity, fault)
 		CROSS JOIN LATERAL (
 			SELECT CASE u.fault WHEN 'default' THEN u.member
 				ELSE lockfence._column_home(u.member, u.token_column::name) END

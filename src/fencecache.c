@@ -149,8 +149,9 @@ take_settings(Fence *fence, Relation rel, const FenceSettings *settings)
 	lockfence_raise_fault(&settings->fault);
 	fence->resource = copy_setting(settings, SETTING_RESOURCE);
 	fence->token_column = copy_setting(settings, SETTING_TOKEN_COLUMN);
-	fence->presented_only = has_word(settings, SETTING_ACCEPT, "presented");
-	fence->named_only = has_word(settings, SETTING_ACCEPT, "named");
+	fence->presented_only = has_word(settings, SETTING_ACCEPT, ACCEPT_PRESENTED);
+	fence->named_only = has_word(settings, SETTING_ACCEPT, ACCEPT_NAMED);
+	fence->reads_column = has_word(settings, SETTING_ACCEPT, ACCEPT_READ);
 	fence->single_use = settings->values[SETTING_REPEAT] != NULL;
 	fence->validator = find_validator(rel, settings->values[SETTING_VALIDATOR]);
 }
@@ -161,9 +162,7 @@ resolve_token_column(Fence *fence, Relation rel)
 {
 	fence->token_attno = lockfence_resolve_column(rel, fence->token_column);
 	fence->last_attno = Max(fence->last_attno, fence->token_attno);
-	if (getBaseType(TupleDescAttr(RelationGetDescr(rel), fence->token_attno - 1)->atttypid) != INT8OID)
-		lockfence_refuse_setting(psprintf("token_column=%s", fence->token_column),
-								 "The column must be of type lockfence.fence_token or bigint.");
+	lockfence_take_token_type(fence, TupleDescAttr(RelationGetDescr(rel), fence->token_attno - 1)->atttypid);
 }
 
 /* The commands that need no token: "allow" is TRUNCATE too, where that could present one. */
@@ -202,6 +201,8 @@ resolve_fence(void *arg)
 	}
 	else if (fence->token_column == NULL)
 		lockfence_refuse_setting("resource", "A fence needs a resource or a token column.");
+	else if (fence->reads_column)
+		lockfence_refuse_setting("accept=" ACCEPT_READ, "The mark of a row fence is in its token column, which has to be written.");
 	if (fence->token_column)
 		resolve_token_column(fence, rel);
 	fence->missing = missing_commands(fence, making->settings.values[SETTING_MISSING]);

@@ -27,6 +27,7 @@ typedef struct Fence
 	char	   *token_column;	/* NULL: none */
 	bool		presented_only; /* the column is no proof */
 	bool		named_only;		/* a token presented without a resource is none */
+	bool		reads_column;	/* the column is the application's own: read only */
 	bool		advisory;
 	WriteCommand missing;		/* commands that need no token */
 	bool		single_use;
@@ -37,6 +38,8 @@ typedef struct Fence
 
 	/* as resolved against a tuple descriptor */
 	AttrNumber	token_attno;	/* 0: none */
+	int16		token_width;	/* of its values, in bytes */
+	AttrNumber	wide_attno;		/* token_attno, if that has the width of a token */
 	int			nparts;
 	TemplatePart *parts;
 	bool		constant;		/* the template has no placeholder */
@@ -47,5 +50,14 @@ typedef struct Fence
 	bool		unpadded;		/* char(n) without the blanks that fill it up */
 	int			max_length;		/* of a name of text and integers alone; else 0 */
 } Fence;
+
+/* The token that a value of the token column is. */
+static inline FenceToken
+lockfence_column_token(const Fence *fence, Datum value)
+{
+	if (likely(fence->token_width == sizeof(FenceToken)))
+		return DatumGetInt64(value);
+	return fence->token_width == sizeof(int32) ? DatumGetInt32(value) : DatumGetInt16(value);
+}
 
 #endif							/* LOCKFENCE_FENCEDEF_H */

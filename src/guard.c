@@ -164,12 +164,13 @@ store_token(const RowGuard *guard, HeapTuple tuple, FenceToken token)
 /*
  * The row to write.  An accepted token is stored.  A write that goes on without
  * one leaves the stored token as it was: a token that was not accepted must not
- * become a mark, and neither must a token of another resource.
+ * become a mark, and neither must a token of another resource.  A column of the
+ * application's is its own.
  */
 static HeapTuple
 row_to_write(const RowGuard *guard, HeapTuple tuple, FenceToken accepted)
 {
-	if (guard->fence->token_attno == 0 || guard->new == NULL)
+	if (guard->fence->token_attno == 0 || guard->fence->reads_column || guard->new == NULL)
 		return tuple;
 	if (accepted == 0 && !guard->changes_hands)
 		accepted = lockfence_old_token(guard);

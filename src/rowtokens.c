@@ -20,7 +20,7 @@
 /*
  * The token where its column is the tuple's last, as attach() adds it: a value of
  * fixed length ends where the tuple does, so that none before it has to be walked
- * over.  False where it is elsewhere, or null.
+ * over.  False where it is elsewhere, null or of another width (attno 0).
  */
 static inline bool
 read_last(HeapTuple tuple, AttrNumber attno, FenceToken *token)
@@ -44,9 +44,10 @@ lockfence_token_in(const RowGuard *guard, HeapTuple tuple)
 
 	if (attno == 0)
 		return 0;
-	if (!read_last(tuple, attno, &token))
-		token = DatumGetInt64(heap_getattr(tuple, attno, RelationGetDescr(guard->rel),
-										   &isnull));
+	if (!read_last(tuple, guard->fence->wide_attno, &token))
+		token = lockfence_column_token(guard->fence,
+									   heap_getattr(tuple, attno, RelationGetDescr(guard->rel),
+													&isnull));
 	return isnull ? 0 : Max(token, 0);
 }
 
@@ -78,9 +79,20 @@ FenceToken
 lockfence_set_token(const RowGuard *guard, bool *isnull)
 {
 	if (!guard->is_half)
-		return DatumGetInt64(slot_getattr(guard->new, guard->fence->token_attno, isnull));
+		return lockfence_column_token(guard->fence,
+									  slot_getattr(guard->new, guard->fence->token_attno, isnull));
 	*isnull = guard->move.set_token == 0;
 	return guard->move.set_token;
+}
+
+/* Is there a number in a column of the application's?  0 is none. */
+static bool
+has_number(const RowGuard *guard)
+{
+	bool		isnull;
+	FenceToken	number = lockfence_set_token(guard, &isnull);
+
+	return !isnull && number != 0;
 }
 
 /* Does this statement set the token column, so that its value counts as presented? */
@@ -93,6 +105,8 @@ lockfence_column_is_set(const RowGuard *guard)
 		return false;
 	if (guard->is_half)
 		return guard->move.set_token != 0;
+	if (guard->fence->reads_column && !has_number(guard))
+		return false;
 	if (guard->old == NULL)
 		return !slot_attisnull(guard->new, attno);
 	return bms_is_member(attno - FirstLowInvalidHeapAttributeNumber,

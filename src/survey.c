@@ -105,9 +105,9 @@ resolve_layout(const Survey *survey, Relation rel)
 	lockfence_split_template(fence, survey->template);
 	lockfence_resolve_template(fence, rel);
 	fence->token_attno = lockfence_resolve_column(rel, survey->token_column);
-	if (getBaseType(TupleDescAttr(RelationGetDescr(rel), fence->token_attno - 1)->atttypid) != INT8OID)
-		lockfence_refuse_setting(psprintf("token_column=%s", survey->token_column),
-								 "The column must be of type lockfence.fence_token or bigint.");
+	fence->token_column = survey->token_column;
+	fence->reads_column = true;
+	lockfence_take_token_type(fence, TupleDescAttr(RelationGetDescr(rel), fence->token_attno - 1)->atttypid);
 	return fence;
 }
 
@@ -160,7 +160,7 @@ static void
 survey_row(Survey *survey, const Fence *fence, TupleTableSlot *slot)
 {
 	bool		isnull;
-	FenceToken	token = DatumGetInt64(slot_getattr(slot, fence->token_attno, &isnull));
+	FenceToken	token = lockfence_column_token(fence, slot_getattr(slot, fence->token_attno, &isnull));
 	char	   *name;
 
 	if (isnull || token <= 0 || is_beyond_names(fence, slot))

@@ -96,6 +96,23 @@ lockfence_resolve_column(Relation rel, const char *column)
 	return attno;
 }
 
+/*
+ * Take in the type of the token column, which must be able to hold tokens or, if it is
+ * only read, numbers.
+ */
+void
+lockfence_take_token_type(Fence *fence, Oid type)
+{
+	Oid			base = getBaseType(type);
+
+	if (base != INT8OID && !(fence->reads_column && (base == INT4OID || base == INT2OID)))
+		lockfence_refuse_setting(psprintf("token_column=%s", fence->token_column),
+								 fence->reads_column ? "The column must be of type smallint, integer or bigint." :
+								 "The column must be of type lockfence.fence_token or bigint.");
+	fence->token_width = get_typlen(base);
+	fence->wide_attno = fence->token_width == sizeof(FenceToken) ? fence->token_attno : 0;
+}
+
 /* Is the text form of a type independent of the session's settings? */
 static bool
 output_is_fixed(Oid type)

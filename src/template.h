@@ -8,6 +8,7 @@
 #include "fencedef.h"
 
 extern AttrNumber lockfence_resolve_column(Relation rel, const char *column);
+extern void lockfence_take_token_type(Fence *fence, Oid type);
 extern void lockfence_split_template(Fence *fence, const char *template);
 extern void lockfence_resolve_template(Fence *fence, Relation rel);
 extern char *lockfence_slot_resource(const Fence *fence, Relation rel,

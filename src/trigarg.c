@@ -40,7 +40,7 @@ static const struct
 }			known_settings[NSETTINGS] = {
 	[SETTING_RESOURCE] = {"resource"},
 	[SETTING_TOKEN_COLUMN] = {"token_column"},
-	[SETTING_ACCEPT] = {"accept", {"any", "presented", "named"}},
+	[SETTING_ACCEPT] = {"accept", {"any", ACCEPT_PRESENTED, ACCEPT_NAMED, ACCEPT_READ}},
 	[SETTING_ENFORCEMENT] = {"enforcement", {"fenced", "advisory"}},
 	[SETTING_MISSING] = {"missing", {MISSING_REJECT, MISSING_ALLOW, "allow COMMAND [, ...] (insert, update, delete, truncate)"}, lockfence_missing_text},
 	[SETTING_REPEAT] = {"repeat", {"accept", "reject"}},
@@ -318,6 +318,9 @@ require_fence(FenceSettings *settings)
 		return;
 	if (settings->values[SETTING_RESOURCE] == NULL && settings->values[SETTING_TOKEN_COLUMN] == NULL)
 		settings->fault.message = "they name neither a resource nor a token column";
+	else if (settings->values[SETTING_ACCEPT] != NULL && strcmp(settings->values[SETTING_ACCEPT], ACCEPT_READ) == 0 &&
+			 (settings->values[SETTING_RESOURCE] == NULL || settings->values[SETTING_TOKEN_COLUMN] == NULL))
+		settings->fault.message = "a token column can be read only where a resource is named";
 	else if (settings->values[SETTING_REPEAT] != NULL && settings->values[SETTING_MISSING] != NULL)
 		settings->fault.message = "a single-use fence cannot let writes without a token pass";
 }

@@ -20,6 +20,11 @@ typedef enum FenceSetting
 	SETTING_ADVISORY_SINCE
 } FenceSetting;
 
+/* words of SETTING_ACCEPT */
+#define ACCEPT_PRESENTED	"presented"
+#define ACCEPT_NAMED		"named"
+#define ACCEPT_READ		"read"
+
 #define NSETTINGS (SETTING_ADVISORY_SINCE + 1)
 
 /* Why arguments declare no fence, as the parts of an error. */
