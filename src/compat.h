@@ -224,6 +224,11 @@ lockfence_prune_page(Relation rel, Buffer buffer)
 #define lockfence_is_detach(command) ((command) == AT_DetachPartition)
 #endif
 
+/* 18 renamed the attribute of functions that do not return, and put it first. */
+#if PG_VERSION_NUM < 180000
+#define pg_noreturn pg_attribute_noreturn()
+#endif
+
 /*
  * 17 brought injection points, of which servers that are not built with them know
  * nothing, and 18 gave them an argument.  Tests stop a session at them.

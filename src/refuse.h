@@ -6,6 +6,7 @@
 #define LOCKFENCE_REFUSE_H
 
 #include "check.h"
+#include "compat.h"
 
 /* A refusal, as it is told to those who watch. */
 typedef struct Refusal
@@ -39,7 +40,7 @@ extern void lockfence_refuse_unknown_epoch(const FencedWrite *write,
 extern void lockfence_refuse_sealed(const FencedWrite *write, const char *detail);
 extern void lockfence_refuse_unrecorded(const FencedWrite *write, Oid target,
 											bool has_tokens);
-extern void lockfence_refuse_unrecorded_ddl(void) pg_attribute_noreturn();
+pg_noreturn extern void lockfence_refuse_unrecorded_ddl(void);
 extern void lockfence_refuse_conflicting(const FencedWrite *write,
 										 FenceToken token, const char *token_source,
 										 FenceToken other, const char *other_source);

@@ -61,7 +61,7 @@ lockfence_stored_token(const Fence *fence, TupleTableSlot *row)
 	if (fence->token_attno == 0)
 		return 0;
 	token = slot_getattr(row, fence->token_attno, &isnull);
-	return isnull ? 0 : Max(DatumGetInt64(token), 0);
+	return isnull ? 0 : Max(lockfence_column_token(fence, token), 0);
 }
 
 /* The token in the row before the write. */
