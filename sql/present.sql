@@ -14,6 +14,13 @@ AS 'MODULE_PATHNAME', 'lockfence_present';
 COMMENT ON FUNCTION lockfence.present(text, lockfence.fence_token) IS
 'presents a token for a resource: checks it, advances the mark if it is higher, and holds the resource until the transaction ends; returns the previous mark (null: none). LF001 stale, LF003 not a token, LF004 unknown epoch. Example: SELECT lockfence.present(''settle:batch-9921'', 281474976710698)';
 
+CREATE FUNCTION lockfence.present(resource text, token lockfence.fence_token, valid_until timestamp with time zone)
+RETURNS lockfence.fence_token
+LANGUAGE c VOLATILE
+AS 'MODULE_PATHNAME', 'lockfence_present';
+COMMENT ON FUNCTION lockfence.present(text, lockfence.fence_token, timestamp with time zone) IS
+'the same, of a token that counts until an instant by this server''s clock (null or infinity: without end), in this transaction. After it, writes under the token and the commit of those before are refused with LF011. A later call for the token sets another instant. Example: SELECT lockfence.present(''settle:batch-9921'', 43, now() + interval ''30 seconds'')';
+
 CREATE FUNCTION lockfence.presented()
 RETURNS TABLE (resource text, token lockfence.fence_token)
 LANGUAGE c VOLATILE ROWS 10
@@ -55,5 +62,6 @@ COMMENT ON FUNCTION lockfence.holders(text) IS
 
 REVOKE ALL ON FUNCTION
 	lockfence.present(lockfence.fence_token),
-	lockfence.present(text, lockfence.fence_token)
+	lockfence.present(text, lockfence.fence_token),
+	lockfence.present(text, lockfence.fence_token, timestamp with time zone)
 FROM PUBLIC;

@@ -129,6 +129,15 @@ lockfence_prune_page(Relation rel, Buffer buffer)
 #define pgstat_get_local_beentry_by_index(index) pgstat_fetch_stat_local_beentry(index)
 #endif
 
+/* 16 has what reads a date tell more of its errors. */
+#if PG_VERSION_NUM >= 160000
+#define lockfence_decode_datetime(field, ftype, nf, dtype, tm, fsec, tzp) \
+	DecodeDateTime(field, ftype, nf, dtype, tm, fsec, tzp, &(DateTimeErrorExtra) {0})
+#else
+#define lockfence_decode_datetime(field, ftype, nf, dtype, tm, fsec, tzp) \
+	DecodeDateTime(field, ftype, nf, dtype, tm, fsec, tzp)
+#endif
+
 /* 15 reserves a prefix; before, placeholders could only be warned about. */
 #if PG_VERSION_NUM < 150000
 #define MarkGUCPrefixReserved(prefix) EmitWarningsOnPlaceholders(prefix)

@@ -31,12 +31,14 @@
 #include "utils/inval.h"
 #include "utils/syscache.h"
 
+#include "call.h"
 #include "ddl.h"
 #include "durable.h"
 #include "events.h"
 #include "fastpath.h"
 #include "fencecache.h"
 #include "grant.h"
+#include "limit.h"
 #include "relation.h"
 #include "state.h"
 #include "timeline.h"
@@ -64,8 +66,10 @@ static void (*const syscache_rooms[]) (int cacheid) = {
 
 static void (*const xact_rooms[]) (XactEvent event) = {
 	lockfence_unchecked_at_xact,
+	lockfence_limit_at_xact,
 	lockfence_fastpath_at_xact,
 	lockfence_memo_at_xact,
+	lockfence_call_at_xact,
 	lockfence_timeline_at_xact,
 	lockfence_durable_at_xact,
 	lockfence_ddl_at_xact

@@ -45,6 +45,7 @@
 #include "durable.h"
 #include "epoch.h"
 #include "fence.h"
+#include "limit.h"
 #include "lockfence.h"
 #include "lockwait.h"
 #include "mark.h"
@@ -397,6 +398,16 @@ lockfence_admit_tokens(FenceCheck *check, const PresentedTokens *tokens)
 		lockfence_choose_token(check, tokens);
 }
 
+/* What limits the token that counts: not what limits an ambient one that the fence does not take. */
+static TokenLimit
+limit_of(const FenceCheck *check, const PresentedTokens *tokens)
+{
+	bool		counts = check->token == tokens->named || check->token == tokens->ambient ||
+		check->token == tokens->given;
+
+	return counts ? tokens->limit : (TokenLimit) {0};
+}
+
 /*
  * May a write go on that presents these tokens?  Returns the one that was accepted,
  * and what was the mark before it (0: none); 0 where it goes on without, as the
@@ -418,6 +429,8 @@ lockfence_admit(FenceCheck *check, const PresentedTokens *tokens, FenceToken *pr
 		passed = check_and_advance(check, previous);
 	else
 		passed = check_row(check);
+	if (passed && (tokens->limit.until != 0 || lockfence_limit_leases))
+		passed = lockfence_keep_limit(&check->write, check->token, limit_of(check, tokens));
 	return passed ? check->token : 0;
 }
 

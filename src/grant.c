@@ -4,7 +4,8 @@
  *
  * The setting lockfence.session_grant has a token per line: "resource=token", or
  * "token" alone for the ambient one.  The token comes after the last "=", so a name
- * needs no escaping; only a name with a line break cannot be given.  Each transaction
+ * needs no escaping; only a name with a line break cannot be given.  "@" and an instant
+ * may follow the token, from which on it does not count any more.  Each transaction
  * of the session is as if it had presented these tokens first.  Nothing is done in a
  * transaction that writes to no fenced table.
  *
@@ -34,14 +35,9 @@
 
 #include "compat.h"
 #include "grant.h"
+#include "instant.h"
 #include "lockfence.h"
 #include "visible.h"
-
-typedef struct Grant
-{
-	const char *resource;		/* NULL: whatever is written */
-	FenceToken	token;
-} Grant;
 
 /* setting */
 char	   *lockfence_session_grant;
@@ -111,7 +107,13 @@ static const char *
 read_line(char *line, Grant *grant)
 {
 	char	   *equals = strrchr(line, '=');
+	char	   *at = strchr(equals ? equals : line, '@');
 
+	grant->valid_until = 0;
+	if (at != NULL && !lockfence_read_instant(at + 1, &grant->valid_until))
+		return "does not end with an instant after its \"@\"";
+	if (at != NULL)
+		*at = '\0';
 	grant->resource = equals ? line : NULL;
 	grant->token = read_token(equals ? equals + 1 : line);
 	if (grant->token == 0)
@@ -120,7 +122,7 @@ read_line(char *line, Grant *grant)
 		return "names a resource whose name is empty or too long";
 	if (equals)
 		*equals = '\0';
-	if (lockfence_granted_token(grant->resource) != 0)
+	if (lockfence_find_grant(grant->resource) != NULL)
 		return grant->resource ? "names a resource for the second time" :
 			"is the second token without a resource";
 	return NULL;
@@ -167,17 +169,17 @@ lockfence_grant_problem(void)
 	return problem;
 }
 
-/* The token granted for the resource, or for whatever is written (NULL); 0: none. */
-FenceToken
-lockfence_granted_token(const char *resource)
+/* The grant of the resource, or of whatever is written (NULL); NULL: there is none. */
+const Grant *
+lockfence_find_grant(const char *resource)
 {
 	for (int i = 0; i < ngrants; i++)
 	{
 		if (resource == NULL ? grants[i].resource == NULL :
 			grants[i].resource != NULL && strcmp(grants[i].resource, resource) == 0)
-			return grants[i].token;
+			return &grants[i];
 	}
-	return 0;
+	return NULL;
 }
 
 /* A resource that the token was granted for; NULL: none. */
@@ -197,7 +199,7 @@ void
 lockfence_visit_grants(GrantVisitor visit, void *arg)
 {
 	for (int i = 0; i < ngrants; i++)
-		visit(grants[i].resource, grants[i].token, arg);
+		visit(&grants[i], arg);
 }
 
 /* Require the privilege of the session's role to call present() with these arguments. */
@@ -228,14 +230,16 @@ lockfence_require_grant_privilege(void)
 	Oid			role = GetSessionUserId();
 	uint64		before = changes;
 	Oid			args[2] = {TEXTOID};
+	bool		has_ambient;
 
 	if (permitted_changes == before && permitted_role == role)
 		return;
+	has_ambient = lockfence_find_grant(NULL) != NULL;
 	args[1] = GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum("fence_token"),
 							  ObjectIdGetDatum(get_namespace_oid(LOCKFENCE_SCHEMA, false)));
-	if (lockfence_granted_token(NULL) != 0)
+	if (has_ambient)
 		require_execute(role, 1, &args[1], "lockfence.present(lockfence.fence_token)");
-	if (ngrants > (lockfence_granted_token(NULL) != 0))
+	if (ngrants > has_ambient)
 		require_execute(role, 2, args, "lockfence.present(text, lockfence.fence_token)");
 	permitted_role = role;
 	permitted_changes = before;

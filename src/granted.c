@@ -22,7 +22,7 @@ present(const FenceCheck *check, const char *resource, FenceToken token)
 		.by_administrator = check->by_administrator,
 		.no_wait = check->no_wait
 	};
-	PresentedTokens tokens = {.given = token};
+	PresentedTokens tokens = lockfence_given_token(resource, token);
 	FenceToken	previous;
 
 	(void) lockfence_admit(&first, &tokens, &previous);

@@ -33,6 +33,7 @@
 
 #include "advisory.h"
 #include "args.h"
+#include "call.h"
 #include "check.h"
 #include "compat.h"
 #include "fence.h"
@@ -278,7 +279,7 @@ check_call(void *arg)
 {
 	GuardedCall *call = (GuardedCall *) arg;
 	const char *resource = call->resource = key_resource(call);
-	PresentedTokens tokens = {.given = call->token,.ambient = lockfence_ambient_in_force()};
+	PresentedTokens tokens = lockfence_given_token(resource, call->token);
 	FenceCheck	check = lockfence_fence_check(call->fence, call->rel, resource);
 	FenceToken	previous;
 

@@ -24,10 +24,12 @@
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
+#include "utils/timestamp.h"
 
 #include "args.h"
 #include "check.h"
 #include "fence.h"
+#include "instant.h"
 #include "intact.h"
 #include "issue.h"
 #include "latest.h"
@@ -193,6 +195,30 @@ lockfence_write_lease(const char *resource, const NullableDatum *columns)
 	CatalogCloseIndexes(indexes);
 	CommandCounterIncrement();
 	table_close(rel, NoLock);
+}
+
+/* When the lease with that token ends; false: there is none, or a release has ended it. */
+bool
+lockfence_lease_end(const char *resource, FenceToken token, TimestampTz *end)
+{
+	Relation	rel;
+	HeapTuple	tuple;
+	Datum		values[LEASE_NATTS];
+	bool		isnull[LEASE_NATTS];
+	bool		found;
+
+	if (!lockfence_relation_exists("lease"))
+		return false;
+	rel = lockfence_open_relation("lease", AccessShareLock);
+	tuple = find_lease(rel, resource);
+	if (tuple != NULL)
+		heap_deform_tuple(tuple, RelationGetDescr(rel), values, isnull);
+	found = tuple != NULL && DatumGetInt64(values[LEASE_ATTNO_TOKEN - 1]) == token &&
+		!isnull[LEASE_ATTNO_EXPIRES_AT - 1] && !isnull[LEASE_ATTNO_OWNER - 1];
+	if (found)
+		*end = lockfence_limit_at(DatumGetTimestampTz(values[LEASE_ATTNO_EXPIRES_AT - 1]));
+	table_close(rel, AccessShareLock);
+	return found;
 }
 
 /* _put_lease(token, granted_at, expires_at, resource, owner): writes the row of the resource */

@@ -5,6 +5,8 @@
 #ifndef LOCKFENCE_LEASE_H
 #define LOCKFENCE_LEASE_H
 
+#include "datatype/timestamp.h"
+
 #include "issue.h"
 
 /* columns of lockfence.lease */
@@ -15,6 +17,7 @@
 #define LEASE_ATTNO_OWNER		5
 #define LEASE_NATTS				5
 
+extern bool lockfence_lease_end(const char *resource, FenceToken token, TimestampTz *end);
 extern FenceToken lockfence_issue_grant(const char *resource, IssueTerms terms);
 extern void lockfence_write_lease(const char *resource, const NullableDatum *columns);
 

@@ -15,6 +15,8 @@
 #include "fastpath.h"
 #include "grant.h"
 #include "guarded.h"
+#include "lease.h"
+#include "limit.h"
 #include "offenders.h"
 #include "refusals.h"
 #include "refuse.h"
@@ -54,6 +56,7 @@ _PG_init(void)
 	lockfence_ended_init();
 	lockfence_unchecked_init();
 	lockfence_set_refusal_sink(lockfence_record_refusal);
+	lockfence_set_lease_end(lockfence_lease_end);
 	lockfence_cache_init();
 	lockfence_shmem_init(segments, lengthof(segments));
 	MarkGUCPrefixReserved("lockfence");

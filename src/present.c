@@ -5,11 +5,14 @@
 #include "postgres.h"
 
 #include "access/relation.h"
+#include "access/transam.h"
+#include "access/xact.h"
 #include "access/xlog.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/rel.h"
+#include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
 #include "advisory.h"
@@ -20,6 +23,7 @@
 #include "fencedef.h"
 #include "grant.h"
 #include "granted.h"
+#include "instant.h"
 #include "lockfence.h"
 #include "mark.h"
 #include "names.h"
@@ -37,6 +41,22 @@ PG_FUNCTION_INFO_V1(lockfence_present_issued);
 PG_FUNCTION_INFO_V1(lockfence_present_ambient);
 PG_FUNCTION_INFO_V1(lockfence_presented);
 PG_FUNCTION_INFO_V1(lockfence_is_current);
+
+/*
+ * The end that the caller sets for a token.  Which tables were written while it had
+ * none is not known, so that any write of the transaction counts.
+ */
+static TokenLimit
+given_limit(FunctionCallInfo fcinfo, const char *resource, FenceToken token)
+{
+	const HeldToken *held = lockfence_held_token(resource);
+
+	return (TokenLimit) {
+		.until = PG_ARGISNULL(2) ? 0 : lockfence_limit_at(PG_GETARG_TIMESTAMPTZ(2)),
+		.written = held != NULL && held->token == token && held->limit.until == 0 &&
+			TransactionIdIsValid(GetTopTransactionIdIfAny())
+	};
+}
 
 /* A token that is presented for a resource, and the mark before it. */
 typedef struct Presenting
@@ -75,18 +95,25 @@ static Datum
 present(FunctionCallInfo fcinfo, bool by_administrator)
 {
 	Presenting	presenting = {.check.by_administrator = by_administrator};
+	PresentedTokens *tokens = &presenting.tokens;
 	FencedWrite *write = &presenting.check.write;
+	bool		sets_limit = PG_NARGS() > 2;
 
 	write->resource = lockfence_require_resource(fcinfo, 0);
 	write->advisory = lockfence_is_advisory(NULL);
 	lockfence_require_token(fcinfo, 1);
-	presenting.tokens.given = PG_GETARG_INT64(1);
+	*tokens = lockfence_given_token(write->resource, PG_GETARG_INT64(1));
+	tokens->ambient = 0;
+	if (sets_limit)
+		tokens->limit = given_limit(fcinfo, write->resource, tokens->given);
 	PreventCommandDuringRecovery("lockfence.present()");
 
 	if (write->advisory)
 		check_advisorily(&presenting);
 	else
 		check_presented(&presenting);
+	if (sets_limit)
+		lockfence_limit_token(write->resource, tokens->given, tokens->limit);
 	lockfence_reveal_name(write->resource);
 	if (presenting.accepted)
 		lockfence_count(NULL, LOCKFENCE_ACCEPTED);
@@ -96,7 +123,7 @@ present(FunctionCallInfo fcinfo, bool by_administrator)
 	PG_RETURN_NULL();
 }
 
-/* present(resource text, token fence_token) -> the previous mark, or null */
+/* present(resource text, token fence_token [, valid_until timestamptz]) -> the previous mark, or null */
 Datum
 lockfence_present(PG_FUNCTION_ARGS)
 {
@@ -162,14 +189,14 @@ put_row(const char *name, FenceToken token, void *rsinfo)
 
 /* The same, of what the session was granted and the transaction does not hold yet. */
 static void
-put_granted(const char *resource, FenceToken token, void *rsinfo)
+put_granted(const Grant *grant, void *rsinfo)
 {
-	if (resource == NULL)
+	if (grant->resource == NULL)
 		return;
-	if (lockfence_held_token(resource) == NULL)
-		put_presented((ReturnSetInfo *) rsinfo, resource, token);
+	if (lockfence_held_token(grant->resource) == NULL)
+		put_presented((ReturnSetInfo *) rsinfo, grant->resource, grant->token);
 	else
-		lockfence_reveal_name(resource);
+		lockfence_reveal_name(grant->resource);
 }
 
 /* presented(): the ambient token (resource null), the session's grant, and the memo */

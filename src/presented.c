@@ -8,6 +8,7 @@
 #include "utils/builtins.h"
 #include "utils/rel.h"
 
+#include "call.h"
 #include "check.h"
 #include "fencedef.h"
 #include "grant.h"
@@ -37,30 +38,61 @@ lockfence_admit_session_grant(const FencedWrite *write)
 	return problem == NULL;
 }
 
-/* What the session was granted, once it was seen to be readable; 0: nothing. */
-static FenceToken
-granted_token(const char *resource)
+/* What the session was granted for the resource, or for whatever is written (NULL); NULL: nothing that can be read. */
+static const Grant *
+find_grant(const char *resource)
 {
-	return lockfence_session_has_grant() && lockfence_grant_problem() == NULL ?
-		lockfence_granted_token(resource) : 0;
+	return lockfence_grant_problem() == NULL ? lockfence_find_grant(resource) : NULL;
 }
 
-/* The token presented for whatever is written, by the transaction or for the session. */
+/* Add what the session was granted, where the transaction has presented nothing else. */
+static void
+add_session_grant(PresentedTokens *tokens, const char *resource)
+{
+	const Grant *named = resource && tokens->named == 0 ? find_grant(resource) : NULL;
+	const Grant *ambient = tokens->ambient == 0 ? find_grant(NULL) : NULL;
+
+	if (ambient != NULL)
+	{
+		tokens->ambient = ambient->token;
+		if (tokens->named == 0)
+			tokens->limit.until = ambient->valid_until;
+	}
+	if (named != NULL)
+	{
+		tokens->named = named->token;
+		tokens->limit.until = named->valid_until;
+	}
+}
+
+/* What was presented for the resource, or for whatever is written (NULL), by the transaction or for the session. */
+static PresentedTokens
+tokens_in_force(const char *resource)
+{
+	const HeldToken *held = resource ? lockfence_held_token(resource) : NULL;
+	PresentedTokens tokens = {
+		.named = held ? held->token : 0,
+		.ambient = lockfence_ambient_token(),
+		.limit = held ? held->limit : (TokenLimit) {0}
+	};
+
+	if (lockfence_session_has_grant())
+		add_session_grant(&tokens, resource);
+	return tokens;
+}
+
+/* The token presented for whatever is written. */
 FenceToken
 lockfence_ambient_in_force(void)
 {
-	FenceToken	ambient = lockfence_ambient_token();
-
-	return ambient ? ambient : granted_token(NULL);
+	return tokens_in_force(NULL).ambient;
 }
 
-/* The token presented for the resource, by the transaction or for the session. */
+/* The token presented for the resource. */
 FenceToken
 lockfence_named_in_force(const char *resource)
 {
-	const HeldToken *held = lockfence_held_token(resource);
-
-	return held ? held->token : granted_token(resource);
+	return tokens_in_force(resource).named;
 }
 
 /* What is presented for a write to the resource, or to a row of the table (NULL). */
@@ -68,13 +100,28 @@ PresentedTokens
 lockfence_presented_tokens(Relation rel, const char *resource)
 {
 	const CallToken *call = lockfence_call_token(rel);
+	PresentedTokens tokens = tokens_in_force(resource);
 
-	return (PresentedTokens) {
-		.named = resource ? lockfence_named_in_force(resource) : 0,
-		.ambient = lockfence_ambient_in_force(),
-		.given = call ? call->token : 0,
-		.is_settled = call && call->refused
-	};
+	tokens.given = call ? call->token : 0;
+	tokens.is_settled = call && call->refused;
+	return tokens;
+}
+
+/*
+ * What is presented by a function that is given a token for the resource, or for one that is not
+ * known yet (NULL).  It takes over from a token that was presented for it, and only that one's own
+ * limit in time stays.
+ */
+PresentedTokens
+lockfence_given_token(const char *resource, FenceToken token)
+{
+	PresentedTokens tokens = tokens_in_force(resource);
+
+	if ((tokens.named ? tokens.named : tokens.ambient) != token)
+		tokens.limit = (TokenLimit) {0};
+	tokens.named = 0;
+	tokens.given = token;
+	return tokens;
 }
 
 /* Two that differ are refused. */

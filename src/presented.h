@@ -7,6 +7,7 @@
 
 #include "check.h"
 #include "fencedef.h"
+#include "xact.h"
 
 /* The tokens that a write presents, 0 where there is none.  They have to agree. */
 typedef struct PresentedTokens
@@ -21,6 +22,7 @@ typedef struct PresentedTokens
 								 * the fence is advisory */
 	FenceToken	carried;		/* accepted for the other half of a row's move;
 								 * counts where the rest is missing */
+	TokenLimit	limit;			/* of what was presented before */
 } PresentedTokens;
 
 /* The ambient token, if the fence lets it count for the write. */
@@ -34,6 +36,7 @@ extern bool lockfence_admit_session_grant(const FencedWrite *write);
 extern FenceToken lockfence_ambient_in_force(void);
 extern FenceToken lockfence_named_in_force(const char *resource);
 extern PresentedTokens lockfence_presented_tokens(Relation rel, const char *resource);
+extern PresentedTokens lockfence_given_token(const char *resource, FenceToken token);
 extern bool lockfence_choose_token(FenceCheck *check, const PresentedTokens *tokens);
 extern void lockfence_settle_missing(const FenceCheck *check);
 

@@ -17,6 +17,7 @@
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/relcache.h"
+#include "utils/timestamp.h"
 
 #include "check.h"
 #include "grant.h"
@@ -431,5 +432,28 @@ lockfence_refuse_unchecked(FenceToken token, bool only_report)
 		.subject = lockfence_token_text(token),
 		.detail = "The transaction has written, but no fence was asked about this token: its statements on fenced tables may have found no row.",
 		.report_level = WARNING
+	});
+}
+
+/* LF011: a token that counts no more, by this server's clock. */
+void
+lockfence_refuse_expired(const FencedWrite *write, FenceToken token, TimestampTz valid_until)
+{
+	refuse(write, (Refused) {
+		.message = REFUSED_EXPIRED,.token = token,
+		.detail = psprintf("Presented token %s was valid until %s.",
+						   lockfence_token_text(token), timestamptz_to_str(valid_until))
+	});
+}
+
+/* LF011: the same of a token under which the transaction has written, when it commits. */
+void
+lockfence_refuse_expired_at_commit(const FencedWrite *write, FenceToken token,
+								   TimestampTz valid_until, bool tells_name)
+{
+	refuse(write, (Refused) {
+		.message = tells_name ? REFUSED_EXPIRED : REFUSED_EXPIRED_ROWS,.token = token,
+		.detail = psprintf("The transaction has written under token %s, which was valid until %s, before the commit.",
+						   lockfence_token_text(token), timestamptz_to_str(valid_until))
 	});
 }

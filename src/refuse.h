@@ -5,6 +5,8 @@
 #ifndef LOCKFENCE_REFUSE_H
 #define LOCKFENCE_REFUSE_H
 
+#include "datatype/timestamp.h"
+
 #include "check.h"
 #include "compat.h"
 
@@ -49,6 +51,10 @@ extern void lockfence_refuse_unvalidated(const FencedWrite *write,
 extern void lockfence_refuse_unvouched(const FencedWrite *write, FenceToken token);
 extern void lockfence_refuse_unavailable(const FencedWrite *write, FenceToken token,
 										 const ErrorData *error);
+extern void lockfence_refuse_expired(const FencedWrite *write, FenceToken token,
+									 TimestampTz valid_until);
+extern void lockfence_refuse_expired_at_commit(const FencedWrite *write, FenceToken token,
+											   TimestampTz valid_until, bool tells_name);
 extern void lockfence_refuse_truncate(const FencedWrite *write);
 extern void lockfence_refuse_unchecked(FenceToken token, bool only_report);
 extern void lockfence_report_undecided(const FencedWrite *write, const ErrorData *error);

@@ -52,6 +52,13 @@ own_relation(const char *name)
 	return OidIsValid(schema) ? get_relname_relid(name, schema) : InvalidOid;
 }
 
+/* Does a relation of that name exist in the schema?  Other extensions of the project have some of them. */
+bool
+lockfence_relation_exists(const char *name)
+{
+	return OidIsValid(own_relation(name));
+}
+
 /* A relation of the extension, looked up in its schema only. */
 Oid
 lockfence_relation_oid(const char *name)

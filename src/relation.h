@@ -10,6 +10,7 @@
 
 #define LOCKFENCE_MARK_RESOURCE 3	/* column */
 
+extern bool lockfence_relation_exists(const char *name);
 extern Oid	lockfence_relation_oid(const char *name);
 extern Oid	lockfence_mark_relid(void);
 extern Relation lockfence_open_relation(const char *name, LOCKMODE mode);

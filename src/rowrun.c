@@ -37,12 +37,12 @@ lockfence_run_goes_on(const Fence *fence, Datum value, FenceToken set,
 		run.version == lockfence_held_version();
 }
 
-/* Remember a row whose token was accepted, and is held. */
+/* Remember a row whose token was accepted, and is held; unless a token ends, for which each row looks at the clock. */
 void
 lockfence_run_begin(const Fence *fence, Datum value, FenceToken set,
 					FenceToken accepted)
 {
-	run.fence = fence;
+	run.fence = lockfence_has_limits ? NULL : fence;
 	run.version = lockfence_held_version();
 	run.value = value;
 	run.set = set;

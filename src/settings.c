@@ -13,6 +13,7 @@
 int			lockfence_enforcement = LOCKFENCE_ENFORCE_DECLARED;
 bool		lockfence_bypass = false;
 bool		lockfence_preempt = false;
+bool		lockfence_limit_leases = false;
 int			lockfence_max_resource_locks = 64;
 int			lockfence_unknown_resource = LOCKFENCE_UNKNOWN_NOTICE;
 
@@ -61,6 +62,11 @@ lockfence_settings_init(void)
 							 "When a token is first presented for it, or an administrator sets its mark.",
 							 &lockfence_unknown_resource, LOCKFENCE_UNKNOWN_NOTICE,
 							 unknown_resource_options, PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("lockfence.limit_leases",
+							 "Refuses writes and commits under the token of a lease that has ended.",
+							 "By the clock of this server, though no other holder has taken the lease over.",
+							 &lockfence_limit_leases, false, PGC_USERSET, 0,
+							 NULL, NULL, NULL);
 	DefineCustomBoolVariable("lockfence.notify_leases",
 							 "Notifies on channel \"lockfence_lease\" of leases that end by a takeover or a release.",
 							 "The payload is the name of the resource.",

@@ -21,6 +21,7 @@ typedef enum LockfenceEnforcement
 extern int	lockfence_enforcement;
 extern bool lockfence_bypass;
 extern bool lockfence_preempt;
+extern bool lockfence_limit_leases;
 extern int	lockfence_max_resource_locks;
 extern int	lockfence_unknown_resource;
 

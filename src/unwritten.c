@@ -78,7 +78,7 @@ admit_row(const UnwrittenCall *call, Relation holder, TupleTableSlot *row)
 {
 	const Fence *fence = lockfence_relation_fence(holder);
 	const char *resource = fence && fence->resource ? lockfence_find_resource(fence, row) : NULL;
-	PresentedTokens tokens = {.given = call->token,.ambient = lockfence_ambient_in_force()};
+	PresentedTokens tokens = lockfence_given_token(resource, call->token);
 	FenceCheck	check;
 	FenceToken	previous;
 

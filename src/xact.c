@@ -14,11 +14,8 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "catalog/pg_inherits.h"
-#include "commands/trigger.h"
 #include "common/hashfn.h"
 #include "miscadmin.h"
-#include "utils/fmgrprotos.h"
 #include "utils/memutils.h"
 
 #include "lockfence.h"
@@ -56,6 +53,7 @@ typedef struct AmbientToken
 	FenceToken	token;			/* 0: none */
 	FenceToken	unchecked;		/* replaced before a fence was asked about it; 0: none */
 	bool		is_checked;
+	TimestampTz rows_until;		/* the end of the session's, if rows of row fences were written under it */
 } AmbientToken;
 
 /* One change, and what it replaced. */
@@ -82,7 +80,7 @@ static int	undo_size = 0;
 static int	held_locks = 0;
 static uint64 version = 1;		/* changes with all of the above */
 static List *bypassed = NIL;
-const CallToken *lockfence_current_call = NULL;
+bool		lockfence_has_limits = false;	/* does a token that counts in this transaction end? */
 
 /* Forget everything; TopTransactionContext frees it. */
 static void
@@ -96,7 +94,7 @@ forget_transaction(void)
 	held_locks = 0;
 	version++;
 	bypassed = NIL;
-	lockfence_current_call = NULL;
+	lockfence_has_limits = false;
 	lockfence_forget_moves();
 	lockfence_forget_row_holds();
 }
@@ -271,7 +269,8 @@ lockfence_set_ambient_token(FenceToken token)
 	AmbientToken changed = {
 		.token = token,
 		.unchecked = ambient.unchecked,
-		.is_checked = ambient.is_checked && ambient.token == token
+		.is_checked = ambient.is_checked && ambient.token == token,
+		.rows_until = ambient.rows_until
 	};
 
 	if (changed.unchecked == 0 && ambient.token != token && is_unchecked())
@@ -339,22 +338,68 @@ lockfence_holds_token(FenceToken token)
 	return false;
 }
 
-/* Remember that a token was accepted for the resource. */
+/* Remember what is held for the resource, until the end or the rollback of this subtransaction. */
+static void
+change_entry(MemoEntry *entry, HeldToken held)
+{
+	UndoRecord *undo = log_undo(entry->resource);
+
+	if (undo != NULL)
+		undo->before.held = entry->held;
+	set_held(entry, held);
+}
+
+/* Remember that a token was accepted for the resource.  What limits the same token in time stays. */
 void
 lockfence_remember_token(const char *resource, HeldToken held)
 {
 	MemoEntry  *entry = find_entry(resource);
-	UndoRecord *undo;
 
 	if (entry == NULL)
 	{
 		entry = make_entry(resource);
 		entry->held = (HeldToken) {0};
 	}
-	undo = log_undo(entry->resource);
-	if (undo != NULL)
-		undo->before.held = entry->held;
-	set_held(entry, held);
+	if (entry->held.token == held.token)
+		held.limit = entry->held.limit;
+	change_entry(entry, held);
+}
+
+/* Set until when the token counts, if it is the one that is held for the resource. */
+void
+lockfence_limit_token(const char *resource, FenceToken token, TokenLimit limit)
+{
+	MemoEntry  *entry = find_entry(resource);
+	HeldToken	held;
+
+	if (entry == NULL || entry->held.token != token)
+		return;
+	held = entry->held;
+	held.limit = limit;
+	held.limit.written |= entry->held.limit.written;
+	lockfence_has_limits = true;
+	if (limit.until != entry->held.limit.until || limit.by_lease != entry->held.limit.by_lease ||
+		held.limit.written != entry->held.limit.written)
+		change_entry(entry, held);
+}
+
+/* The same of the session's token, under which rows of row fences were written. */
+void
+lockfence_limit_rows(TimestampTz until)
+{
+	AmbientToken limited = ambient;
+
+	limited.rows_until = until;
+	lockfence_has_limits = true;
+	if (ambient.rows_until != until)
+		set_ambient(limited);
+}
+
+/* When that ends; 0: no such row was written. */
+TimestampTz
+lockfence_limit_of_rows(void)
+{
+	return ambient.rows_until;
 }
 
 /*
@@ -405,42 +450,11 @@ lockfence_held_version(void)
 	return version;
 }
 
-/*
- * Have a guarded function's token count for the rows that its statement writes to
- * the target: not for what triggers write on the way, of whatever table, since
- * that is of other resources, under locks of their own.
- */
+/* What else the answers to a write depend on has changed. */
 void
-lockfence_begin_call(CallToken *call, Relation target)
+lockfence_change_version(void)
 {
-	call->target = RelationGetRelid(target);
-	call->below = target->rd_rel->relhassubclass ?
-		find_all_inheritors(call->target, NoLock, NULL) : NIL;
-	call->depth = DatumGetInt32(pg_trigger_depth(NULL)) + 1;
-	call->outer = lockfence_current_call;
-	lockfence_current_call = call;
 	version++;
-}
-
-/* The call is over, or has failed. */
-void
-lockfence_end_call(const CallToken *call)
-{
-	lockfence_current_call = call->outer;
-	version++;
-}
-
-/* The call that writes to the table, from the table's guard; NULL: none. */
-const CallToken *
-lockfence_find_call(Relation rel)
-{
-	const CallToken *call = lockfence_current_call;
-
-	if (call->depth != DatumGetInt32(pg_trigger_depth(NULL)) ||
-		(call->target != RelationGetRelid(rel) &&
-		 !list_member_oid(call->below, RelationGetRelid(rel))))
-		return NULL;
-	return call;
 }
 
 /* Is this the transaction's first bypassed write to the table? */

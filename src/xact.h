@@ -6,10 +6,17 @@
 #define LOCKFENCE_XACT_H
 
 #include "access/xact.h"
-#include "nodes/pg_list.h"
-#include "utils/rel.h"
+#include "datatype/timestamp.h"
 
 #include "lockfence.h"
+
+/* Until when a token counts. */
+typedef struct TokenLimit
+{
+	TimestampTz until;			/* 0: without end */
+	bool		by_lease;		/* as long as its lease, which may be renewed */
+	bool		written;		/* a table was, under the token */
+} TokenLimit;
 
 /* What this transaction holds for a resource: an entry of its memo. */
 typedef struct HeldToken
@@ -20,6 +27,7 @@ typedef struct HeldToken
 	bool		locked;			/* by a slot or a lock (reslock.c), not a tuple lock */
 	Oid			table;			/* whose row gave the name, which the caller need
 								 * not know; InvalidOid: the caller did */
+	TokenLimit	limit;
 } HeldToken;
 
 typedef void (*HeldTokenVisitor) (const char *resource, const HeldToken *held, void *arg);
@@ -33,34 +41,16 @@ extern const HeldToken *lockfence_held_token(const char *resource);
 extern bool lockfence_holds_token(FenceToken token);
 extern void lockfence_remember_token(const char *resource, HeldToken held);
 extern void lockfence_remember_refused(const char *resource, FenceToken token);
+extern bool lockfence_has_limits;
+extern void lockfence_limit_token(const char *resource, FenceToken token, TokenLimit limit);
+extern void lockfence_limit_rows(TimestampTz until);
+extern TimestampTz lockfence_limit_of_rows(void);
 extern void lockfence_forget_token(const char *resource);
 extern void lockfence_reveal_name(const char *resource);
 extern int	lockfence_held_locks(void);
 extern uint64 lockfence_held_version(void);
+extern void lockfence_change_version(void);
 extern bool lockfence_first_bypass(Oid relid);
-
-/* A guarded function's token: for the rows that its statement writes to the target. */
-typedef struct CallToken
-{
-	FenceToken	token;
-	bool		refused;		/* and reported, by an advisory fence */
-	Oid			target;
-	List	   *below;			/* OIDs of its partitions and children */
-	int			depth;			/* of triggers, in the target's guards */
-	const struct CallToken *outer;	/* the call during which this one came */
-} CallToken;
-
-extern void lockfence_begin_call(CallToken *call, Relation target);
-extern void lockfence_end_call(const CallToken *call);
-extern const CallToken *lockfence_current_call;
-extern const CallToken *lockfence_find_call(Relation rel);
-
-/* The call that writes to the table, from the table's guard; NULL: none. */
-static inline const CallToken *
-lockfence_call_token(Relation rel)
-{
-	return likely(lockfence_current_call == NULL) ? NULL : lockfence_find_call(rel);
-}
 
 extern void lockfence_memo_at_xact(XactEvent event);
 extern void lockfence_memo_at_subxact(SubXactEvent event);

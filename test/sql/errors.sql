@@ -64,6 +64,9 @@ SELECT lockfence.present(9);
 CREATE TABLE unfenced (id integer);
 COMMIT;
 \echo :LAST_ERROR_SQLSTATE
+-- expired_fence_token; that of a commit is in test/t
+SET TimeZone = 'UTC';
+SELECT * FROM try('SELECT lockfence.present(''errors:1'', 19, ''2020-01-01 12:00:00+00'')');
 -- The class is none that clients retry, and a handler may name the code alone.
 DO $$
 BEGIN

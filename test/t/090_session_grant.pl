@@ -120,7 +120,7 @@ $node->restart;
 outcome_is($node, '', $WRITE, 'LF002', 'no grant by the configuration file, not preloaded');
 outcome_is($node, grant(43), $WRITE, '', 'nor in the way of one');
 mark_is($node, 'postgres', 'item', 43, 'which is the client\'s');
-$node->adjust_conf('postgresql.conf', 'lockfence.session_grant', undef);
+$node->append_conf('postgresql.conf', "lockfence.session_grant = ''");
 $node->restart;
 $node->safe_psql('postgres', $function);
 test_sources($node, 'not preloaded');
