@@ -35,6 +35,7 @@
 #include "template.h"
 #include "timeline.h"
 #include "token.h"
+#include "xact.h"
 
 PG_FUNCTION_INFO_V1(lockfence_guard_row);
 
@@ -45,6 +46,14 @@ row_command(const RowGuard *guard)
 	if (guard->is_half || (guard->old != NULL && guard->new != NULL))
 		return WRITE_UPDATE;
 	return guard->old == NULL ? WRITE_INSERT : WRITE_DELETE;
+}
+
+/* Count a row that was accepted. */
+static inline void
+count_accepted(Relation rel)
+{
+	lockfence_accepted_rows++;
+	lockfence_count(rel, LOCKFENCE_ACCEPTED);
 }
 
 /* Decide on the write of a row; 0: it goes on unprotected. */
@@ -58,7 +67,7 @@ admit_row(const RowGuard *guard, FenceCheck *check, const PresentedTokens *token
 	check->command = row_command(guard);
 	accepted = lockfence_admit(check, tokens, &previous);
 	if (accepted != 0)
-		lockfence_count(guard->rel, LOCKFENCE_ACCEPTED);
+		count_accepted(guard->rel);
 	return accepted;
 }
 
@@ -258,7 +267,7 @@ check_write(RowGuard *guard)
 		lockfence_run_goes_on(guard->fence, value, set, &accepted) &&
 		lockfence_compare(accepted, lockfence_old_token(guard)) != STALE)
 	{
-		lockfence_count(guard->rel, LOCKFENCE_ACCEPTED);
+		count_accepted(guard->rel);
 		return accepted;
 	}
 	accepted = check_resources(guard, simple);

@@ -27,6 +27,7 @@
 #include "settings.h"
 #include "token.h"
 #include "visible.h"
+#include "xact.h"
 
 /* The messages of refusals.def. */
 typedef enum RefusalMessage
@@ -196,6 +197,19 @@ stale_hint(const FencedWrite *write, RefusalMessage message)
 				 messages[message].hint);
 }
 
+/*
+ * How many rows were accepted before the one that is refused: a batch learns how far it
+ * came.  Of the transaction, since all of it is rolled back.
+ */
+static const char *
+accepted_before(void)
+{
+	if (lockfence_accepted_rows == 0)
+		return "";
+	return psprintf(" " UINT64_FORMAT " %s had been accepted before in this transaction.",
+					lockfence_accepted_rows, lockfence_accepted_rows == 1 ? "row" : "rows");
+}
+
 /* LF001: lower than what has been accepted. */
 void
 lockfence_refuse_stale(const FencedWrite *write, FenceToken token,
@@ -203,9 +217,9 @@ lockfence_refuse_stale(const FencedWrite *write, FenceToken token,
 {
 	refuse(write, (Refused) {
 		.message = REFUSED_STALE,.token = token,.mark = mark,
-		.detail = psprintf("Presented token %s is lower than the %s %s.",
+		.detail = psprintf("Presented token %s is lower than the %s %s.%s",
 						   lockfence_token_text(token), mark_name,
-						   lockfence_token_text(mark)),
+						   lockfence_token_text(mark), accepted_before()),
 		.hint = stale_hint(write, REFUSED_STALE)
 	});
 }

@@ -81,6 +81,7 @@ static int	held_locks = 0;
 static uint64 version = 1;		/* changes with all of the above */
 static List *bypassed = NIL;
 bool		lockfence_has_limits = false;	/* does a token that counts in this transaction end? */
+uint64		lockfence_accepted_rows = 0;
 
 /* Forget everything; TopTransactionContext frees it. */
 static void
@@ -95,6 +96,7 @@ forget_transaction(void)
 	version++;
 	bypassed = NIL;
 	lockfence_has_limits = false;
+	lockfence_accepted_rows = 0;
 	lockfence_forget_moves();
 	lockfence_forget_row_holds();
 }

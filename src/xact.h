@@ -32,6 +32,9 @@ typedef struct HeldToken
 
 typedef void (*HeldTokenVisitor) (const char *resource, const HeldToken *held, void *arg);
 
+/* Rows that guards have accepted in this transaction, also those that were rolled back since. */
+extern uint64 lockfence_accepted_rows;
+
 extern void lockfence_visit_held_tokens(HeldTokenVisitor visit, void *arg);
 extern FenceToken lockfence_ambient_token(void);
 extern void lockfence_set_ambient_token(FenceToken token);
