@@ -364,7 +364,7 @@ lockfence_trigger_fence(FunctionCallInfo fcinfo)
 
 		last_fence = (LastFence) {oid, generation, fence};
 	}
-	if (!lockfence_is_advisory(last_fence.fence))
+	if (unlikely(last_fence.fence->fault != NULL) && !lockfence_is_advisory(last_fence.fence))
 		require_whole(last_fence.fence);
 	return last_fence.fence;
 }

@@ -16,6 +16,7 @@
 #include "access/table.h"
 #include "catalog/indexing.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_trigger.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
@@ -97,9 +98,11 @@ refuse_fenced(Oid parent, Oid partition)
 static void
 before_partition(Oid parent, Oid partition)
 {
-	Guard		guard = OidIsValid(parent) ? find_guard(parent) : (Guard) {InvalidOid};
+	Guard		guard = {InvalidOid};
 
 	/* what fails for another reason has its own error */
+	if (OidIsValid(parent) && get_rel_relkind(parent) == RELKIND_PARTITIONED_TABLE)
+		guard = find_guard(parent);
 	if (!OidIsValid(guard.function) || !lockfence_owns_relation(parent, GetUserId()))
 		return;
 	if (!DatumGetBool(DirectFunctionCall2(has_function_privilege_id, ObjectIdGetDatum(guard.function),
