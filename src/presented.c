@@ -206,6 +206,8 @@ lockfence_settle_missing(const FenceCheck *check)
 	hint = check->write.is_ddl ? missing_ddl_hint(check->write.resource) : missing_hint(check);
 	if (check->fence != NULL && check->fence->named_only && lockfence_ambient_in_force() != 0)
 		hint = psprintf("The fence accepts no token that was presented without its resource, as the ambient token is. %s", hint);
+	if (lockfence_ambient_was_lost && !check->write.is_ddl)
+		hint = psprintf("A token that lockfence.present(token) presents ends with its transaction, as it did before this one: begin a transaction first. %s", hint);
 	if (lockfence_session_has_grant())
 		hint = psprintf("The session's grant (lockfence.session_grant) does not name the resource. %s", hint);
 	lockfence_refuse_missing(&check->write, check->write.is_ddl || check->fence->missing == 0, hint);

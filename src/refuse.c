@@ -329,7 +329,7 @@ lockfence_refuse_unknown_epoch(const FencedWrite *write, FenceToken token, int e
 		.message = REFUSED_UNKNOWN_EPOCH,.token = token,
 		.detail = psprintf("Presented token %s is of an epoch after the current epoch %d.",
 						   lockfence_token_text(token), epoch),
-		.hint = psprintf("If the lock service has raised its epoch, have an administrator call lockfence.set_epoch(%d, reason).",
+		.hint = psprintf("If the lock service has raised its epoch, have an administrator call lockfence.set_epoch(%d, reason). If it has no epochs, its number is too large for a token: from 2^48 on, the upper bits are read as an epoch.",
 						 lockfence_token_epoch(token))
 	});
 }

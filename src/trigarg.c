@@ -401,8 +401,15 @@ lockfence_placeholders(PG_FUNCTION_ARGS)
 Datum
 lockfence_template_columns(PG_FUNCTION_ARGS)
 {
-	SettingFault fault = lockfence_template_fault(text_to_cstring(PG_GETARG_TEXT_PP(0)));
+	char	   *template = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	SettingFault fault = lockfence_template_fault(template);
 
+	/* the caller gives it, and no fence has it yet */
+	if (fault.hint != NULL)
+	{
+		fault.message = psprintf("invalid resource \"%s\"", lockfence_visible(template));
+		fault.hint = "Name a column as in 'settle:batch-{batch_id}'.";
+	}
 	lockfence_raise_fault(&fault);
 	return lockfence_placeholders(fcinfo);
 }

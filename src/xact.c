@@ -82,6 +82,7 @@ static uint64 version = 1;		/* changes with all of the above */
 static List *bypassed = NIL;
 bool		lockfence_has_limits = false;	/* does a token that counts in this transaction end? */
 uint64		lockfence_accepted_rows = 0;
+bool		lockfence_ambient_was_lost = false; /* was nothing written by that of the transaction before? */
 
 /* Forget everything; TopTransactionContext frees it. */
 static void
@@ -227,6 +228,7 @@ lockfence_memo_at_xact(XactEvent event)
 		case XACT_EVENT_COMMIT:
 		case XACT_EVENT_ABORT:
 		case XACT_EVENT_PREPARE:
+			lockfence_ambient_was_lost = event == XACT_EVENT_COMMIT && lockfence_unchecked_token() != 0;
 			forget_transaction();
 			break;
 		default:

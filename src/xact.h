@@ -40,6 +40,7 @@ extern FenceToken lockfence_ambient_token(void);
 extern void lockfence_set_ambient_token(FenceToken token);
 extern void lockfence_check_ambient_token(void);
 extern FenceToken lockfence_unchecked_token(void);
+extern bool lockfence_ambient_was_lost;
 extern const HeldToken *lockfence_held_token(const char *resource);
 extern bool lockfence_holds_token(FenceToken token);
 extern void lockfence_remember_token(const char *resource, HeldToken held);

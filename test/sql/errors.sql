@@ -42,6 +42,15 @@ ROLLBACK;
 SELECT * FROM try('UPDATE item SET note = ''x''');
 SELECT * FROM try('UPDATE job SET note = ''x''');
 SELECT * FROM try('INSERT INTO ledger VALUES (1)');
+-- ... after a token that was presented in autocommit, and so was lost; but not after one that was of use, nor later
+SELECT lockfence.present(11);
+SELECT hint FROM try('UPDATE item SET note = ''x''');
+SELECT hint FROM try('UPDATE item SET note = ''x''');
+BEGIN;
+SELECT lockfence.present(10);
+UPDATE job SET note = 'x';
+COMMIT;
+SELECT hint FROM try('UPDATE job SET note = ''x''');
 -- invalid_fence_token
 SELECT * FROM try('UPDATE item SET token = NULL');
 SELECT * FROM try('UPDATE job SET fence = -1');
