@@ -1,5 +1,5 @@
-# Lock holders that can be stopped: psql processes, each in its own process group.  Shared by scripts/demo and
-# scripts/drill; a bash file to be sourced after lib.sh, with WORK set.  Needs Linux.
+# Lock holders that can be stopped: processes, each with all that it starts in a session of its own.  Shared by scripts/demo,
+# scripts/drill and examples/run; a bash file to be sourced after lib.sh, with WORK set.  Needs Linux.
 #
 # A holder's job is an SQL file for psql.  At \! until [ -e "$WORK_DONE" ] ... it waits for finish_work.  Its
 # output goes to $WORK/holder.N.
@@ -10,30 +10,45 @@ holders=()
 
 now() { local t=${EPOCHREALTIME/[.,]/}; echo $((t / 1000)); }
 
-# start_holder N JOB PSQL-ARGUMENT...
-start_holder() {
-	local number=$1 job=$2 done=$WORK/done.$1
-	shift 2
+# start_program N COMMAND...: the holder is the command; standard input is passed on to it.
+start_program() {
+	local number=$1 done=$WORK/done.$1
+	shift
 	rm -f "$done" "$WORK/holder.$number"
-	WORK_DONE=$done PGAPPNAME="holder $number" setsid psql -XqtA -v ON_ERROR_STOP=1 \
-		-v holder="holder $number" "$@" <"$job" >"$WORK/holder.$number" 2>&1 &
+	WORK_DONE=$done PGAPPNAME="holder $number" setsid "$@" <&0 >"$WORK/holder.$number" 2>&1 &
 	holders[$number]=$!
 	disown
+}
+
+# start_holder N JOB PSQL-ARGUMENT...
+start_holder() {
+	local number=$1 job=$2
+	shift 2
+	start_program "$number" psql -XqtA -v ON_ERROR_STOP=1 -v holder="holder $number" "$@" <"$job"
+}
+
+# signal_holder N SIGNAL: to each process of its session, since there may be several process groups.
+signal_holder() {
+	local pid
+	# a process may end meanwhile, which is an error to awk and not to cat
+	for pid in $(cat /proc/[0-9]*/stat 2>/dev/null | awk -v session="${holders[$1]}" '$6 == session { print $1 }'); do
+		kill "-$2" "$pid" 2>/dev/null || true
+	done
 }
 
 # The work of a holder is done, as far as it knows: it goes on to its write.
 finish_work() { : >"$WORK/done.$1"; }
 
 stop_holder() {
-	kill -STOP -- "-${holders[$1]}"
+	signal_holder "$1" STOP
 	wait_until is_stopped "$1"
 }
 
-resume_holder() { kill -CONT -- "-${holders[$1]}"; }
+resume_holder() { signal_holder "$1" CONT; }
 
 kill_holders() {
-	local pid
-	for pid in "${holders[@]}"; do kill -KILL -- "-$pid" 2>/dev/null || true; done
+	local number
+	for number in "${!holders[@]}"; do signal_holder "$number" KILL; done
 }
 
 # wait_until COMMAND...

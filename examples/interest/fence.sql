@@ -1,0 +1,1 @@
+SELECT lockfence.attach('posting', 'jobs/interest');

@@ -1,0 +1,2 @@
+#!/bin/sh
+exec node worker.js setup
