@@ -9,17 +9,14 @@
 #include "utils/rel.h"
 
 #include "bypass.h"
-#include "settings.h"
 #include "stats.h"
 #include "visible.h"
 #include "xact.h"
 
-/* Does the setting let a write to the table pass, or (NULL) DDL? */
+/* A write to the table passes, or (NULL) DDL.  Returns true. */
 bool
-lockfence_is_bypassed(Relation rel)
+lockfence_note_bypass(Relation rel)
 {
-	if (!lockfence_bypass)
-		return false;
 	lockfence_count(rel, LOCKFENCE_BYPASSED);
 	if (lockfence_first_bypass(rel ? RelationGetRelid(rel) : InvalidOid))
 		ereport(LOG,
