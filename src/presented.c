@@ -115,8 +115,11 @@ lockfence_presented_tokens(Relation rel, const char *resource)
 PresentedTokens
 lockfence_given_token(const char *resource, FenceToken token)
 {
-	PresentedTokens tokens = tokens_in_force(resource);
+	PresentedTokens tokens = {.ambient = lockfence_ambient_token(),.given = token};
 
+	if (!lockfence_session_has_grant() && !lockfence_has_limits)
+		return tokens;
+	tokens = tokens_in_force(resource);
 	if ((tokens.named ? tokens.named : tokens.ambient) != token)
 		tokens.limit = (TokenLimit) {0};
 	tokens.named = 0;

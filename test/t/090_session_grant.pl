@@ -71,7 +71,8 @@ sub test_sources
 		outcome_is($node, '', $WRITE, 'LF002', "$how: no grant by ALTER $where");
 		outcome($node, grant(43), $WRITE);
 		mark_is($node, 'postgres', 'item', 43, "$how: nor instead of the grant");
-		$node->safe_psql('postgres', "ALTER $where RESET lockfence.session_grant");
+		outcome($node, '', "ALTER $where RESET lockfence.session_grant");
+		query_is($node, 'postgres', 'SELECT count(*) FROM pg_db_role_setting', 0, "$how: nothing is left of ALTER $where");
 	}
 	return;
 }
