@@ -24,7 +24,7 @@ RETURNS void
 LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'lockfence_stats_reset';
 COMMENT ON FUNCTION lockfence.stats_reset() IS
-'sets every counter of every database to 0 and deletes the last refusals';
+'sets every counter of every database to 0 and deletes the last refusals and takeovers';
 
 CREATE VIEW lockfence.refusals AS
 SELECT r.number, r.at, d.datname AS database,

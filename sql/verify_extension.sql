@@ -73,7 +73,7 @@ AS $$
 			lockfence._grantee(a.grantee)), NULL
 	FROM own o CROSS JOIN LATERAL aclexplode(o.acl) AS a
 	WHERE o.is_internal AND lockfence._is_outsider(a.grantee, o.proowner)
-		AND NOT (o.proname IN ('_refusals', '_offenders') AND a.grantee = 'pg_monitor'::regrole)
+		AND NOT (o.proname IN ('_refusals', '_offenders', '_takeovers') AND a.grantee = 'pg_monitor'::regrole)
 	GROUP BY a.grantee
 	-- reconcile(), drill() and issue_from() run with their caller's rights, and take these
 	HAVING bool_or(NOT EXISTS (

@@ -256,7 +256,7 @@ AS $$
 		NULL, 'Grant it to the roles that monitor, and revoke it from PUBLIC.'
 	FROM granted g
 	WHERE g.grantee = 0 AND split_part(g.privilege, ' ', 1) = 'SELECT' AND g.class IN (
-		SELECT c.oid FROM pg_class c WHERE c.relname IN ('mark', 'state', 'admin_log', 'refusals', 'offenders'))
+		SELECT c.oid FROM pg_class c WHERE c.relname IN ('mark', 'state', 'admin_log', 'refusals', 'offenders', 'takeovers'))
 	GROUP BY g.class
 	UNION ALL
 	SELECT NULL, 'warning', 'mark_writable',

@@ -191,7 +191,8 @@ BEGIN
 		format('The configuration sets %s, which has no effect without preloading the library: it is %s.', s.name, s.setting),
 		NULL, 'Add lockfence to shared_preload_libraries, and restart the server; or take the setting out.'
 	FROM pg_settings s
-	WHERE s.name IN ('lockfence.max_cached_marks', 'lockfence.max_tables', 'lockfence.max_refusals', 'lockfence.max_offenders')
+	WHERE s.name IN ('lockfence.max_cached_marks', 'lockfence.max_tables', 'lockfence.max_refusals', 'lockfence.max_offenders',
+			'lockfence.max_takeovers')
 		AND s.context = 'sighup' AND s.source <> 'default';
 END
 $$;

@@ -16,6 +16,7 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
+#include "advances.h"
 #include "args.h"
 #include "check.h"
 #include "durable.h"
@@ -71,6 +72,7 @@ lockfence_reset_mark(PG_FUNCTION_ARGS)
 	lock_mark(&scan, &key);
 	lockfence_mark_write(&scan, PG_GETARG_INT64(1));
 	lockfence_forget_token(resource);
+	lockfence_note_change(&key, (MarkChange) {scan.token, PG_GETARG_INT64(1), BY_RESET_MARK});
 	lockfence_mark_end(&scan);
 	lockfence_release_exclusive(&key);
 	lockfence_commit_durably();
@@ -91,7 +93,7 @@ lockfence_raise_mark_sql(PG_FUNCTION_ARGS)
 	FenceToken	before;
 
 	lockfence_require_token(fcinfo, 1);
-	(void) lockfence_raise_mark(resource, PG_GETARG_INT64(1), &before);
+	(void) lockfence_raise_mark(resource, PG_GETARG_INT64(1), BY_RAISE_MARK, &before);
 	if (before == 0)
 		PG_RETURN_NULL();
 	PG_RETURN_INT64(before);
@@ -183,6 +185,7 @@ lockfence_guard_mark(PG_FUNCTION_ARGS)
 	HeapTuple	tuple;
 	FenceToken	token;
 	FenceToken	before;
+	AdvanceWay	way;
 	char	   *resource;
 
 	lockfence_require_trigger(fcinfo);
@@ -199,7 +202,8 @@ lockfence_guard_mark(PG_FUNCTION_ARGS)
 	token = DatumGetInt64(mark_column(trigger, tuple, "token"));
 	resource = TextDatumGetCString(mark_column(trigger, tuple, "resource"));
 	require_mark(trigger->tg_relation, resource, token);
-	if (!lockfence_raise_mark(resource, token, &before) && !IsLogicalWorker() &&
+	way = IsLogicalWorker() ? BY_REPLICATION : BY_RESTORE;
+	if (!lockfence_raise_mark(resource, token, way, &before) && !IsLogicalWorker() &&
 		TRIGGER_FIRED_BY_UPDATE(trigger->tg_event))
 		refuse_dml(trigger->tg_relation, "lower a mark in",
 				   "Use lockfence.reset_mark(resource, token, reason).");

@@ -12,6 +12,7 @@
 #include "missing.h"
 
 struct Fence;
+struct PresentedTokens;
 
 /* What to report of a write that is refused, and how. */
 typedef struct FencedWrite
@@ -31,6 +32,8 @@ typedef struct FenceCheck
 	FencedWrite write;
 	const struct Fence *fence;	/* NULL: present(), which is of no table */
 	WriteCommand command;		/* of the write to its table */
+	const struct PresentedTokens *tokens;	/* NULL: none is presented, as for
+											 * one that is issued */
 	FenceToken	token;			/* the one that counts */
 	FenceToken	stored;			/* in the row, if that is of the resource */
 	bool		own_row;		/* this transaction has written that row */

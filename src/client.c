@@ -46,6 +46,15 @@ lockfence_this_client(void)
 	return client;
 }
 
+/* Bring the client of this session up to date, where it is kept: it seldom changes. */
+void
+lockfence_update_client(SessionClient *client)
+{
+	if (client->role != GetUserId() || application_name == NULL ||
+		strcmp(client->application_name, application_name) != 0)
+		*client = lockfence_this_client();
+}
+
 /* Its columns in a row. */
 void
 lockfence_client_columns(const SessionClient *client, Datum *values, bool *isnull)

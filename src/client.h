@@ -20,6 +20,7 @@ typedef struct SessionClient
 } SessionClient;
 
 extern SessionClient lockfence_this_client(void);
+extern void lockfence_update_client(SessionClient *client);
 extern void lockfence_client_columns(const SessionClient *client, Datum *values, bool *isnull);
 
 #endif							/* LOCKFENCE_CLIENT_H */

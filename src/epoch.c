@@ -10,6 +10,7 @@
 #include "lockfence.h"
 #include "refuse.h"
 #include "state.h"
+#include "timeline.h"
 #include "token.h"
 
 /* Is the token of that epoch, if one was set, and not below the minimum? */
@@ -32,17 +33,18 @@ lockfence_check_epoch(const FencedWrite *write, FenceToken token)
 	if (current >= 0 && lockfence_token_epoch(token) > current)
 		lockfence_refuse_unknown_epoch(write, token, current);
 	else if (lockfence_compare(token, minimum) == STALE)
-		lockfence_refuse_stale(write, token, minimum, "minimum of lockfence.reopen()");
+		lockfence_refuse_stale(write, token, minimum, "minimum of lockfence.reopen()", 0);
 	else
 		lockfence_refuse_old_epoch(write, token, current);
 	return false;
 }
 
-/* The same, for advice. */
+/* Would the token be accepted now, beside that mark?  For advice. */
 bool
-lockfence_is_in_force(FenceToken token)
+lockfence_would_pass(FenceToken token, FenceToken mark, bool single_use)
 {
-	int			current = lockfence_state_epoch();
-
-	return is_in_force(token, current, lockfence_state_minimum());
+	if (lockfence_gate_is_sealed() ||
+		!is_in_force(token, lockfence_state_epoch(), lockfence_state_minimum()))
+		return false;
+	return lockfence_compare(token, mark) >= (single_use ? HIGHER : EQUAL);
 }

@@ -8,6 +8,6 @@
 #include "check.h"
 
 extern bool lockfence_check_epoch(const FencedWrite *write, FenceToken token);
-extern bool lockfence_is_in_force(FenceToken token);
+extern bool lockfence_would_pass(FenceToken token, FenceToken mark, bool single_use);
 
 #endif							/* LOCKFENCE_EPOCH_H */

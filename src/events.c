@@ -19,7 +19,8 @@
  * Transactions: before a commit comes what may refuse it, and then the timeline
  * before durability, since what the timeline writes may have to be durable.  After a commit or an abort, the
  * transactions that wait for a resource come first: holds are released before
- * anything else is put in order.  After that each file forgets what it kept, and
+ * anything else is put in order.  Then advances are kept, by names that the memo
+ * has.  After that each file forgets what it kept, and
  * none may fail: the commit cannot be taken back.
  *
  * Subtransactions: a strong lock on a resource ends before the memo is rolled
@@ -31,6 +32,7 @@
 #include "utils/inval.h"
 #include "utils/syscache.h"
 
+#include "advances.h"
 #include "call.h"
 #include "ddl.h"
 #include "durable.h"
@@ -68,6 +70,7 @@ static void (*const xact_rooms[]) (XactEvent event) = {
 	lockfence_unchecked_at_xact,
 	lockfence_limit_at_xact,
 	lockfence_fastpath_at_xact,
+	lockfence_advances_at_xact,
 	lockfence_memo_at_xact,
 	lockfence_call_at_xact,
 	lockfence_timeline_at_xact,
@@ -78,7 +81,8 @@ static void (*const xact_rooms[]) (XactEvent event) = {
 static void (*const subxact_rooms[]) (SubXactEvent event) = {
 	lockfence_fastpath_at_subxact,
 	lockfence_memo_at_subxact,
-	lockfence_ddl_at_subxact
+	lockfence_ddl_at_subxact,
+	lockfence_advances_at_subxact
 };
 
 static void

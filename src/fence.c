@@ -40,6 +40,7 @@
 
 #include "miscadmin.h"
 
+#include "advances.h"
 #include "cache.h"
 #include "check.h"
 #include "durable.h"
@@ -76,6 +77,7 @@ typedef struct Mark
 {
 	FenceToken	token;
 	const char *name;
+	const MarkScan *scan;		/* which it is from; NULL: from elsewhere */
 } Mark;
 
 /* How the token stands to a mark, where a fence may accept each token once. */
@@ -87,12 +89,13 @@ compare(const FenceCheck *check, FenceToken mark)
 	return standing == EQUAL && check->single_use ? REPEATED : standing;
 }
 
-/* Does the token pass the mark?  Refuses it if not. */
+/* Does the token pass the mark?  Refuses it if not.  A mark of this transaction does not tell when it rose. */
 static bool
 passes(const FenceCheck *check, Standing standing, Mark mark)
 {
 	if (standing == STALE)
-		lockfence_refuse_stale(&check->write, check->token, mark.token, mark.name);
+		lockfence_refuse_stale(&check->write, check->token, mark.token, mark.name,
+							   mark.scan && !mark.scan->own ? lockfence_mark_advanced_at(mark.scan) : 0);
 	else if (standing == REPEATED)
 		lockfence_refuse_repeated(&check->write, check->token);
 	return standing >= EQUAL;
@@ -100,11 +103,11 @@ passes(const FenceCheck *check, Standing standing, Mark mark)
 
 /* The higher of a mark, or what stands for it, and the token stored in the row. */
 static Mark
-standing_mark(const FenceCheck *check, FenceToken token, const char *name)
+standing_mark(const FenceCheck *check, Mark mark)
 {
-	if (lockfence_compare(check->stored, token) == HIGHER)
+	if (lockfence_compare(check->stored, mark.token) == HIGHER)
 		return (Mark) {check->stored, "token stored in the row"};
-	return (Mark) {token, name};
+	return mark;
 }
 
 /* Does the token pass the one stored in the row, which may be above the mark? */
@@ -114,8 +117,8 @@ passes_stored(const FenceCheck *check)
 	return lockfence_compare(check->token, check->stored) != STALE;
 }
 
-/* Remember that the transaction holds the resource. */
-static void
+/* Remember that the transaction holds the resource.  Returns its name, which is kept until the transaction ends. */
+static const char *
 remember(const FenceCheck *check, bool advanced, bool locked)
 {
 	HeldToken	held = {
@@ -125,7 +128,7 @@ remember(const FenceCheck *check, bool advanced, bool locked)
 		.table = check->write.named_by ? RelationGetRelid(check->write.rel) : InvalidOid
 	};
 
-	lockfence_remember_token(check->write.resource, held);
+	return lockfence_remember_token(check->write.resource, held);
 }
 
 /* Keep a mark that equals the token from changing before the end. */
@@ -138,7 +141,7 @@ hold_mark(MarkScan *scan, const FenceCheck *check)
 		return START_OVER;
 	if (!by_tuple && !scan->own)
 		lockfence_cache_put(scan->resource, check->token, scan->witness);
-	remember(check, false, !by_tuple);
+	(void) remember(check, false, !by_tuple);
 	return ACCEPTED;
 }
 
@@ -164,7 +167,7 @@ hold_cached_mark(const ResourceKey *resource, const FenceCheck *check)
 		lockfence_release_hold(&hold);
 		return false;
 	}
-	remember(check, false, true);
+	(void) remember(check, false, true);
 	return true;
 }
 
@@ -204,7 +207,7 @@ write_mark(MarkScan *scan, const FenceCheck *check, Mark *mark, Standing *standi
 		return START_OVER;
 	if (!scan->found)
 	{
-		*mark = standing_mark(check, lockfence_state_floor(), "floor");
+		*mark = standing_mark(check, (Mark) {lockfence_state_floor(), "floor"});
 		*standing = compare(check, mark->token);
 		if (*standing < EQUAL)
 			return REFUSED;
@@ -231,12 +234,16 @@ lock_and_write_mark(MarkScan *scan, const FenceCheck *check, Mark *mark,
 	return verdict;
 }
 
-/* The mark has been advanced to the token. */
+/* The mark that the scan shows has been advanced to the token. */
 static void
-note_advance(const FenceCheck *check, Standing standing)
+note_advance(const MarkScan *scan, const FenceCheck *check, Standing standing)
 {
-	remember(check, standing == HIGHER, false);
+	const char *name = remember(check, standing == HIGHER, false);
+
 	lockfence_count(check->write.rel, LOCKFENCE_ADVANCED);
+	if (standing == HIGHER)
+		lockfence_note_advance(check->write.rel, name, scan->resource->hash,
+							   (MarkChange) {scan->token, check->token, lockfence_way_of_token(check)});
 }
 
 /* Advance the mark to a token that is higher, or the resource's first. */
@@ -248,7 +255,7 @@ advance_mark(MarkScan *scan, const FenceCheck *check)
 	Verdict		verdict = lock_and_write_mark(scan, check, &mark, &standing);
 
 	if (verdict == ACCEPTED)
-		note_advance(check, standing);
+		note_advance(scan, check, standing);
 	else if (verdict == REFUSED)
 		(void) passes(check, standing, mark);
 	return verdict;
@@ -266,7 +273,7 @@ lockfence_try_advance(MarkScan *scan, const FenceCheck *check)
 	bool		advanced = lock_and_write_mark(scan, check, &mark, &standing) == ACCEPTED;
 
 	if (advanced)
-		note_advance(check, standing);
+		note_advance(scan, check, standing);
 	return advanced;
 }
 
@@ -277,7 +284,7 @@ decide(MarkScan *scan, const FenceCheck *check, bool asked)
 	if (scan->found)
 	{
 		/* what this transaction advanced itself, it remembers */
-		Mark		mark = standing_mark(check, scan->token, "mark");
+		Mark		mark = standing_mark(check, (Mark) {scan->token, "mark", scan});
 
 		if (!passes(check, compare(check, mark.token), mark))
 			return REFUSED;
@@ -362,6 +369,17 @@ check_and_advance(const FenceCheck *check, FenceToken *previous)
 	return verdict == ACCEPTED;
 }
 
+/* The mark in the row has been advanced: not if it is inserted, nor for the halves of a move, beside their UPDATE. */
+static void
+note_row_advance(const FenceCheck *check)
+{
+	lockfence_commit_durably();
+	lockfence_count(check->write.rel, LOCKFENCE_ADVANCED);
+	if (!check->needs_none && check->tokens->carried == 0)
+		lockfence_note_row_advance(check->write.rel, check->write.row,
+								   (MarkChange) {check->stored, check->token, lockfence_way_of_token(check)});
+}
+
 /* May the token write to the row, which has its mark in itself? */
 static bool
 check_row(const FenceCheck *check)
@@ -379,8 +397,7 @@ check_row(const FenceCheck *check)
 	{
 		if (!lockfence_vouch_for(&check->write, check->token))
 			return false;
-		lockfence_commit_durably();
-		lockfence_count(check->write.rel, LOCKFENCE_ADVANCED);
+		note_row_advance(check);
 	}
 	return true;
 }
@@ -392,6 +409,7 @@ check_row(const FenceCheck *check)
 bool
 lockfence_admit_tokens(FenceCheck *check, const PresentedTokens *tokens)
 {
+	check->tokens = tokens;
 	return !(tokens->is_settled && check->write.advisory) &&
 		lockfence_pass_gate(&check->write) &&
 		lockfence_pass_record(check->fence, &check->write) &&
@@ -448,18 +466,18 @@ lockfence_pass_unprotected(const Fence *fence, const FencedWrite *write)
  * stood before it: the mark, or else the floor (0: neither).
  */
 bool
-lockfence_raise_mark(const char *resource, FenceToken token, FenceToken *before)
+lockfence_raise_mark(const char *resource, FenceToken token, AdvanceWay way, FenceToken *before)
 {
 	FenceCheck	check = {.write.resource = resource,.token = token,.by_administrator = true};
 	Mark		mark;
+	Standing	standing = EQUAL;
 	Verdict		verdict;
 	ResourceKey key;
+	MarkScan	scan;
 
 	lockfence_set_resource_key(&key, resource);
 	do
 	{
-		MarkScan	scan;
-		Standing	standing;
 
 		CHECK_FOR_INTERRUPTS();
 		verdict = START_OVER;
@@ -472,18 +490,10 @@ lockfence_raise_mark(const char *resource, FenceToken token, FenceToken *before)
 			lockfence_wait_for_change(scan.changing, scan.pending, &check);
 		*before = scan.found ? scan.token : lockfence_state_floor();
 	} while (verdict == START_OVER);
-	if (verdict == ACCEPTED)
-		lockfence_forget_token(resource);
-	return verdict == ACCEPTED;
-}
-
-/* Would the token be accepted now, beside that mark?  For advice. */
-bool
-lockfence_would_pass(FenceToken token, FenceToken mark, bool single_use)
-{
-	FenceCheck	check = {.token = token,.single_use = single_use};
-
-	if (lockfence_gate_is_sealed())
+	if (verdict != ACCEPTED)
 		return false;
-	return lockfence_is_in_force(token) && compare(&check, mark) >= EQUAL;
+	lockfence_forget_token(resource);
+	if (standing == HIGHER)
+		lockfence_note_change(&key, (MarkChange) {scan.token, token, way});
+	return true;
 }

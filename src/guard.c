@@ -351,7 +351,7 @@ follow_publisher(const RowGuard *guard, HeapTuple tuple)
 		return tuple;
 	resource = lockfence_find_resource(guard->fence, guard->new);
 	if (resource != NULL)
-		(void) lockfence_raise_mark(resource, token, &before);
+		(void) lockfence_raise_mark(resource, token, BY_REPLICATION, &before);
 	return tuple;
 }
 

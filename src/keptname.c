@@ -10,13 +10,27 @@
 
 #include "keptname.h"
 
-/* A name of this database, to be kept. */
+/* Keep a name of this database.  Returns its length, as far as it is kept. */
+size_t
+lockfence_set_name(KeptName *kept, const char *name)
+{
+	size_t		length = strlen(name);
+
+	if (length >= KEPT_NAME_LEN)
+		length = pg_mbcliplen(name, length, KEPT_NAME_LEN - 1);
+	kept->encoding = GetDatabaseEncoding();
+	memcpy(kept->text, name, length);
+	kept->text[length] = '\0';
+	return length;
+}
+
+/* The same, as a value. */
 KeptName
 lockfence_keep_name(const char *name)
 {
-	KeptName	kept = {.encoding = GetDatabaseEncoding()};
+	KeptName	kept = {0};
 
-	memcpy(kept.text, name, pg_mbcliplen(name, strlen(name), KEPT_NAME_LEN - 1));
+	(void) lockfence_set_name(&kept, name);
 	return kept;
 }
 

@@ -14,6 +14,7 @@ typedef struct KeptName
 	char		text[KEPT_NAME_LEN];
 } KeptName;
 
+extern size_t lockfence_set_name(KeptName *kept, const char *name);
 extern KeptName lockfence_keep_name(const char *name);
 extern Datum lockfence_kept_name(const KeptName *kept);
 

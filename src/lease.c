@@ -149,7 +149,7 @@ lockfence_issue_grant(const char *resource, IssueTerms terms)
 
 	if (token > last)
 		return token;
-	(void) lockfence_raise_mark(resource, last, &before);
+	(void) lockfence_raise_mark(resource, last, BY_ISSUE, &before);
 	return lockfence_issue_token(resource, (IssueTerms) {0});
 }
 

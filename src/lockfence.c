@@ -7,6 +7,7 @@
 #include "fmgr.h"
 #include "utils/guc.h"
 
+#include "advances.h"
 #include "api.h"
 #include "cache.h"
 #include "compat.h"
@@ -23,6 +24,7 @@
 #include "settings.h"
 #include "shmem.h"
 #include "stats.h"
+#include "takeovers.h"
 #include "timeline.h"
 #include "unchecked.h"
 #include "validator.h"
@@ -35,6 +37,7 @@ static const SharedSegment *const segments[] = {
 	&lockfence_stats_segment,
 	&lockfence_refusals_segment,
 	&lockfence_offenders_segment,
+	&lockfence_takeovers_segment,
 	&lockfence_fastpath_segment,
 	&lockfence_cache_segment,
 	&lockfence_breaker_segment,
@@ -53,6 +56,8 @@ _PG_init(void)
 	lockfence_stats_init();
 	lockfence_refusals_init();
 	lockfence_offenders_init();
+	lockfence_takeovers_init();
+	lockfence_advances_init();
 	lockfence_ended_init();
 	lockfence_unchecked_init();
 	lockfence_set_refusal_sink(lockfence_record_refusal);

@@ -84,6 +84,21 @@ version_token(const MarkScan *scan, HeapTuple tuple)
 	return token;
 }
 
+/*
+ * When the transaction began that made the mark what the scan shows; before
+ * lockfence_mark_write(), which moves the version.
+ */
+TimestampTz
+lockfence_mark_advanced_at(const MarkScan *scan)
+{
+	HeapTupleData version = scan->version;
+	bool		isnull;
+
+	Assert(scan->found && BufferIsValid(scan->buffer));
+	return DatumGetTimestampTz(heap_getattr(&version, MARK_ATTNO_ADVANCED_AT,
+											RelationGetDescr(scan->rel), &isnull));
+}
+
 /* Is this the transaction that wrote the tuple? */
 static bool
 tuple_is_own(HeapTuple tuple)

@@ -6,6 +6,7 @@
 #define LOCKFENCE_MARK_H
 
 #include "access/htup.h"
+#include "datatype/timestamp.h"
 #include "storage/buf.h"
 #include "utils/rel.h"
 
@@ -30,6 +31,7 @@ typedef struct MarkScan
 
 extern void lockfence_mark_begin(MarkScan *scan, const ResourceKey *resource);
 extern void lockfence_mark_look_again(MarkScan *scan);
+extern TimestampTz lockfence_mark_advanced_at(const MarkScan *scan);
 extern void lockfence_mark_unpin(MarkScan *scan);
 extern bool lockfence_mark_unchanged(MarkScan *scan);
 extern void lockfence_mark_write(MarkScan *scan, FenceToken token);

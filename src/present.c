@@ -18,6 +18,7 @@
 #include "advisory.h"
 #include "args.h"
 #include "check.h"
+#include "epoch.h"
 #include "fence.h"
 #include "fencecache.h"
 #include "fencedef.h"

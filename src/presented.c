@@ -179,6 +179,19 @@ missing_ddl_hint(const char *resource)
 					lockfence_visible(quote_literal_cstr(resource)));
 }
 
+/* By which way the token of the check came. */
+AdvanceWay
+lockfence_way_of_token(const FenceCheck *check)
+{
+	const PresentedTokens *tokens = check->tokens;
+
+	if (tokens == NULL)
+		return BY_ISSUE;
+	if (tokens->given != 0)
+		return check->fence ? BY_GUARDED : BY_PRESENT;
+	return tokens->named != 0 || tokens->ambient != 0 ? BY_PRESENT : BY_COLUMN;
+}
+
 /* What a client should do to present a token. */
 static char *
 missing_hint(const FenceCheck *check)

@@ -7,6 +7,7 @@
 
 #include "check.h"
 #include "fencedef.h"
+#include "takeovers.h"
 #include "xact.h"
 
 /* The tokens that a write presents, 0 where there is none.  They have to agree. */
@@ -38,6 +39,7 @@ extern FenceToken lockfence_named_in_force(const char *resource);
 extern PresentedTokens lockfence_presented_tokens(Relation rel, const char *resource);
 extern PresentedTokens lockfence_given_token(const char *resource, FenceToken token);
 extern bool lockfence_choose_token(FenceCheck *check, const PresentedTokens *tokens);
+extern AdvanceWay lockfence_way_of_token(const FenceCheck *check);
 extern void lockfence_settle_missing(const FenceCheck *check);
 
 #endif							/* LOCKFENCE_PRESENTED_H */

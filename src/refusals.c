@@ -32,6 +32,7 @@
 #include "compat.h"
 #include "lockfence.h"
 #include "offenders.h"
+#include "overlap.h"
 #include "refusals.h"
 #include "refuse.h"
 #include "rows.h"
@@ -335,6 +336,8 @@ lockfence_record_refusal(const FencedWrite *write, const Refusal *refusal)
 	};
 
 	count_refusal(write, refusal);
+	if (class == STALE_REFUSALS)
+		lockfence_measure_overlap(write, refusal);
 	if (lockfence_tracks() && shared_rings() != NULL)
 	{
 		keep_refusal(class, &record);

@@ -46,6 +46,19 @@ static const struct
 #include "refusals.def"
 };
 
+/* One refusal: what is told of it, and in which words. */
+typedef struct Refused
+{
+	RefusalMessage message;
+	FenceToken	token;			/* presented; 0: none */
+	FenceToken	mark;			/* what it was compared with; 0: nothing */
+	TimestampTz risen_at;		/* when the mark became that; 0: not known */
+	const char *subject;		/* in the message; NULL: the resource */
+	const char *detail;			/* or NULL */
+	const char *hint;			/* NULL: the message's own, if it has one */
+	int			report_level;	/* for the client, where it is only reported; 0: LOG */
+} Refused;
+
 static RefusalSink sink = NULL;
 
 /* Set the function that is handed each refusal before it is raised. */
@@ -92,13 +105,14 @@ resource_name(const FencedWrite *write)
 
 /* Hand a refusal to the sink, unless it concerns no resource, such as that of an invalid argument. */
 static void
-tell_sink(const FencedWrite *write, int sqlstate, FenceToken token, FenceToken mark)
+tell_sink(const FencedWrite *write, int sqlstate, const Refused *refused)
 {
 	Refusal		refusal = {
 		.sqlstate = sqlstate,
 		.resource = resource_name(write),
-		.token = token,
-		.mark = mark
+		.token = refused->token,
+		.mark = refused->mark,
+		.risen_at = refused->risen_at
 	};
 
 	if (refusal.resource != NULL && sink != NULL)
@@ -140,18 +154,6 @@ report_advisory(const FencedWrite *write)
 					  table_name(write));
 }
 
-/* One refusal: what is told of it, and in which words. */
-typedef struct Refused
-{
-	RefusalMessage message;
-	FenceToken	token;			/* presented; 0: none */
-	FenceToken	mark;			/* what it was compared with; 0: nothing */
-	const char *subject;		/* in the message; NULL: the resource */
-	const char *detail;			/* or NULL */
-	const char *hint;			/* NULL: the message's own, if it has one */
-	int			report_level;	/* for the client, where it is only reported; 0: LOG */
-} Refused;
-
 /* Report a refusal to the sink, and to the client: as an error unless the fence is advisory. */
 static void
 refuse(const FencedWrite *write, Refused refused)
@@ -161,7 +163,7 @@ refuse(const FencedWrite *write, Refused refused)
 	const char *hint = refused.hint ? refused.hint : messages[refused.message].hint;
 	int			level = !write->advisory ? ERROR : refused.report_level ? refused.report_level : LOG;
 
-	tell_sink(write, sqlstate, refused.token, refused.mark);
+	tell_sink(write, sqlstate, &refused);
 	if (subject == NULL)
 		subject = name_in_message(write);
 	ereport(level,
@@ -179,7 +181,7 @@ refuse(const FencedWrite *write, Refused refused)
 void
 lockfence_report_undecided(const FencedWrite *write, const ErrorData *error)
 {
-	tell_sink(write, error->sqlerrcode, 0, 0);
+	tell_sink(write, error->sqlerrcode, &(Refused) {0});
 	ereport(LOG,
 			(errcode(error->sqlerrcode),
 			 errmsg_internal("%s", lockfence_visible(error->message)),
@@ -213,10 +215,10 @@ accepted_before(void)
 /* LF001: lower than what has been accepted. */
 void
 lockfence_refuse_stale(const FencedWrite *write, FenceToken token,
-					   FenceToken mark, const char *mark_name)
+					   FenceToken mark, const char *mark_name, TimestampTz risen_at)
 {
 	refuse(write, (Refused) {
-		.message = REFUSED_STALE,.token = token,.mark = mark,
+		.message = REFUSED_STALE,.token = token,.mark = mark,.risen_at = risen_at,
 		.detail = psprintf("Presented token %s is lower than the %s %s.%s",
 						   lockfence_token_text(token), mark_name,
 						   lockfence_token_text(mark), accepted_before()),

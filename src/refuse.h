@@ -17,6 +17,8 @@ typedef struct Refusal
 	const char *resource;
 	FenceToken	token;			/* presented; 0: none */
 	FenceToken	mark;			/* what it was compared with; 0: nothing */
+	TimestampTz risen_at;		/* when the mark became that, at the latest
+								 * advance; 0: not known */
 } Refusal;
 
 typedef void (*RefusalSink) (const FencedWrite *write, const Refusal *refusal);
@@ -24,7 +26,8 @@ typedef void (*RefusalSink) (const FencedWrite *write, const Refusal *refusal);
 extern void lockfence_set_refusal_sink(RefusalSink function);
 extern char *lockfence_row_name(Relation rel, TupleTableSlot *row);
 extern void lockfence_refuse_stale(const FencedWrite *write, FenceToken token,
-								   FenceToken mark, const char *mark_name);
+								   FenceToken mark, const char *mark_name,
+								   TimestampTz risen_at);
 extern void lockfence_refuse_repeated(const FencedWrite *write, FenceToken token);
 extern void lockfence_refuse_old_epoch(const FencedWrite *write,
 									   FenceToken token, int epoch);

@@ -28,9 +28,11 @@
 #include "utils/lsyscache.h"
 #include "utils/rls.h"
 
+#include "advances.h"
 #include "args.h"
 #include "asowner.h"
 #include "durable.h"
+#include "epoch.h"
 #include "fence.h"
 #include "fencecache.h"
 #include "fencedef.h"
@@ -244,7 +246,11 @@ set_mark(const RowCall *call, FenceToken before, bool lower)
 	self = lockfence_become_owner(call->holder, true);
 	name = lockfence_row_name(call->holder, call->row);
 	if (lower ? before != call->token : lockfence_compare(call->token, before) == HIGHER)
+	{
 		write_mark(call->holder, call->row, call->token);
+		lockfence_note_row_advance(call->holder, call->row,
+								   (MarkChange) {before, call->token, lower ? BY_RESET_MARK : BY_RAISE_MARK});
+	}
 	lockfence_come_back(self);
 	return name;
 }

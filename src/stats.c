@@ -272,6 +272,29 @@ lockfence_count(Relation rel, LockfenceCounter counter)
 		pg_atomic_fetch_add_u64(&relation_slot(rel)->counters[counter], 1);
 }
 
+/* Count more than one. */
+void
+lockfence_count_more(Relation rel, LockfenceCounter counter, uint64 more)
+{
+	if (lockfence_tracks())
+		pg_atomic_fetch_add_u64(&relation_slot(rel)->counters[counter], more);
+}
+
+/* Keep the highest value. */
+void
+lockfence_count_highest(Relation rel, LockfenceCounter counter, uint64 value)
+{
+	pg_atomic_uint64 *highest;
+	uint64		known;
+
+	if (!lockfence_tracks())
+		return;
+	highest = &relation_slot(rel)->counters[counter];
+	known = pg_atomic_read_u64(highest);
+	while (known < value && !pg_atomic_compare_exchange_u64(highest, &known, value))
+		;
+}
+
 /*
  * How many refusals of the relation and the class were logged of late.  Without
  * shared memory, a session knows of its own.
@@ -311,6 +334,9 @@ static const struct
 	[LAST_USED_COLUMN] = {"last_used", TIMESTAMPTZOID},
 #define COUNTER(counter, column) [COUNTER_COLUMN + LOCKFENCE_##counter] = {#column, INT8OID},
 #include "counters.def"
+#define BUCKET(counter, column, most) [COUNTER_COLUMN + LOCKFENCE_##counter] = {#column, INT8OID},
+#define MEASURE(counter, column) [COUNTER_COLUMN + LOCKFENCE_##counter] = {#column, INT8OID},
+#include "overlap.def"
 };
 
 /* Which column it is that the caller asks for. */

@@ -16,6 +16,9 @@ typedef enum LockfenceCounter
 {
 #define COUNTER(counter, column) LOCKFENCE_##counter,
 #include "counters.def"
+#define BUCKET(counter, column, most) LOCKFENCE_##counter,
+#define MEASURE(counter, column) LOCKFENCE_##counter,
+#include "overlap.def"
 	LOCKFENCE_NCOUNTERS
 } LockfenceCounter;
 
@@ -41,6 +44,8 @@ extern void lockfence_stats_init(void);
 extern const SharedSegment lockfence_stats_segment;
 extern bool lockfence_tracks(void);
 extern void lockfence_count(Relation rel, LockfenceCounter counter);
+extern void lockfence_count_more(Relation rel, LockfenceCounter counter, uint64 more);
+extern void lockfence_count_highest(Relation rel, LockfenceCounter counter, uint64 value);
 extern StatsTotals lockfence_stats_totals(void);
 extern void lockfence_forget_stats(void);
 extern LogWindow *lockfence_log_window(Relation rel, RefusalClass class);

@@ -14,6 +14,7 @@
 #include "refusals.h"
 #include "rows.h"
 #include "stats.h"
+#include "takeovers.h"
 
 PG_FUNCTION_INFO_V1(lockfence_stats_info);
 PG_FUNCTION_INFO_V1(lockfence_stats_limits);
@@ -75,15 +76,18 @@ lockfence_stats_limits(PG_FUNCTION_ARGS)
 	put_limit(fcinfo, "other refusals", "lockfence.max_refusals", lockfence_refusal_totals(OTHER_REFUSALS));
 	put_limit(fcinfo, "offenders by stale tokens", "lockfence.max_offenders", lockfence_offender_totals(STALE_REFUSALS));
 	put_limit(fcinfo, "other offenders", "lockfence.max_offenders", lockfence_offender_totals(OTHER_REFUSALS));
+	put_limit(fcinfo, "takeovers", "lockfence.max_takeovers", lockfence_takeover_totals(false));
+	put_limit(fcinfo, "first marks", "lockfence.max_takeovers", lockfence_takeover_totals(true));
 	return (Datum) 0;
 }
 
-/* stats_reset(): every counter, the rings and the offenders, of all databases */
+/* stats_reset(): every counter, the rings, the offenders and the takeovers, of all databases */
 Datum
 lockfence_stats_reset(PG_FUNCTION_ARGS)
 {
 	lockfence_forget_refusals();
 	lockfence_forget_offenders();
+	lockfence_forget_takeovers();
 	lockfence_forget_stats();
 	PG_RETURN_VOID();
 }

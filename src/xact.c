@@ -353,8 +353,11 @@ change_entry(MemoEntry *entry, HeldToken held)
 	set_held(entry, held);
 }
 
-/* Remember that a token was accepted for the resource.  What limits the same token in time stays. */
-void
+/*
+ * Remember that a token was accepted for the resource.  What limits the same token in time
+ * stays.  Returns the name of the resource, which is kept until the transaction ends.
+ */
+const char *
 lockfence_remember_token(const char *resource, HeldToken held)
 {
 	MemoEntry  *entry = find_entry(resource);
@@ -367,6 +370,7 @@ lockfence_remember_token(const char *resource, HeldToken held)
 	if (entry->held.token == held.token)
 		held.limit = entry->held.limit;
 	change_entry(entry, held);
+	return entry->resource;
 }
 
 /* Set until when the token counts, if it is the one that is held for the resource. */
@@ -423,7 +427,7 @@ void
 lockfence_forget_token(const char *resource)
 {
 	if (lockfence_held_token(resource) != NULL)
-		lockfence_remember_token(resource, (HeldToken) {0});
+		(void) lockfence_remember_token(resource, (HeldToken) {0});
 }
 
 /* Remember that the caller names a resource which a row may have named before. */
@@ -437,7 +441,7 @@ lockfence_reveal_name(const char *resource)
 		return;
 	named = *held;
 	named.table = InvalidOid;
-	lockfence_remember_token(resource, named);
+	(void) lockfence_remember_token(resource, named);
 }
 
 /* How many resources are held by a slot or a lock (reslock.c), not by the mark itself. */

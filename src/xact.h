@@ -43,7 +43,7 @@ extern FenceToken lockfence_unchecked_token(void);
 extern bool lockfence_ambient_was_lost;
 extern const HeldToken *lockfence_held_token(const char *resource);
 extern bool lockfence_holds_token(FenceToken token);
-extern void lockfence_remember_token(const char *resource, HeldToken held);
+extern const char *lockfence_remember_token(const char *resource, HeldToken held);
 extern void lockfence_remember_refused(const char *resource, FenceToken token);
 extern bool lockfence_has_limits;
 extern void lockfence_limit_token(const char *resource, FenceToken token, TokenLimit limit);

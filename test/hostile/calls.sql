@@ -111,6 +111,8 @@ FROM (
 		('SELECT * FROM lockfence.refusals'),
 		('SELECT * FROM lockfence.offenders'),
 		('SELECT * FROM lockfence.stats_limits()'),
+		('SELECT * FROM lockfence.takeovers'),
+		('SELECT * FROM lockfence.overlap'),
 		('SELECT * FROM lockfence.prepared_holds'),
 		('SELECT * FROM lockfence.holders(''x'')'),
 		('SELECT lockfence.prune(''0'')')

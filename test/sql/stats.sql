@@ -230,7 +230,7 @@ SELECT * FROM lockfence._counters() AS c (accepted text);
 SELECT lockfence._counters();
 
 -- sizes are for the server's start
-SELECT refusal('SET lockfence.max_tables = 16'), refusal('SET lockfence.max_refusals = 16');
+SELECT refusal('SET lockfence.max_tables = 16'), refusal('SET lockfence.max_refusals = 16'), refusal('SET lockfence.max_takeovers = 16');
 
 DROP OWNED BY regress_lf_reader, regress_lf_monitor;
 DROP ROLE regress_lf_reader, regress_lf_monitor;

@@ -10,7 +10,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my %sizes = (max_cached_marks => [ 100, 16384 ], max_tables => [ 64, 1024 ], max_refusals => [ 10, 1024 ]);
+my %sizes = (max_cached_marks => [ 100, 16384 ], max_tables => [ 64, 1024 ], max_refusals => [ 10, 1024 ], max_takeovers => [ 20, 1024 ]);
 my $node = fenced_node('sizes', join('', map { "lockfence.$_ = $sizes{$_}[0]\n" } sort keys %sizes));
 
 # What a client gets that loads the library and asks for the settings.
@@ -35,7 +35,7 @@ sub findings_are
 }
 
 sizes_are(1, 'not preloaded');
-findings_are(3, 'not preloaded: verify() says that they have no effect');
+findings_are(4, 'not preloaded: verify() says that they have no effect');
 unlike(slurp_file($node->logfile), qr/cannot be changed/, 'not preloaded: nor is there one in the log');
 
 # What is to count after the restart can be set before it.
@@ -43,7 +43,7 @@ accepted_ok($node, 'postgres', q{LOAD 'lockfence'; ALTER SYSTEM SET lockfence.ma
 $sizes{max_tables}[0] = 72;
 $node->reload;
 sizes_are(1, 'not preloaded, after a reload');
-findings_are(3, 'not preloaded, after a reload: verify()');
+findings_are(4, 'not preloaded, after a reload: verify()');
 
 $node->append_conf('postgresql.conf', "shared_preload_libraries = 'lockfence'");
 $node->restart;
