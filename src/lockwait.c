@@ -418,8 +418,8 @@ lockfence_hold_by_tuple(MarkScan *scan, const FenceCheck *check)
 }
 
 /* Preempt a stale holder, or end it where it would make a deadlock. */
-static void
-settle_stale(TransactionId xid, const FenceCheck *check)
+void
+lockfence_settle_stale(TransactionId xid, const FenceCheck *check)
 {
 	int			pid = xid_pid(xid);
 	List	   *pids = pid != 0 ? list_make1_int(pid) : NIL;
@@ -449,7 +449,7 @@ lockfence_settle_lockers(List *lockers, const FenceCheck *check)
 	{
 		TransactionId xid = (TransactionId) lfirst_oid(cell);
 
-		settle_stale(xid, check);
+		lockfence_settle_stale(xid, check);
 		wait_for_xid(xid, wait_report(check), true);
 	}
 }
@@ -485,7 +485,7 @@ lockfence_wait_for_change(TransactionId xid, FenceToken pending,
 
 	require_patience(check);
 	if (stale)
-		settle_stale(xid, check);
+		lockfence_settle_stale(xid, check);
 	else if (standing == STALE)
 		give_way(xid, check);
 	wait_for_xid(xid, wait_report(check), stale);

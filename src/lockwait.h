@@ -16,6 +16,7 @@ extern void lockfence_await_hold(ResourceHold *hold, const FenceCheck *check);
 extern void lockfence_lock_exclusive(const ResourceKey *resource);
 extern bool lockfence_lock_for_advance(const FenceCheck *check, MarkScan *scan);
 extern bool lockfence_wait_for_lockers(MarkScan *scan);
+extern void lockfence_settle_stale(TransactionId xid, const FenceCheck *check);
 extern void lockfence_settle_lockers(List *lockers, const FenceCheck *check);
 extern void lockfence_wait_for_change(TransactionId xid, FenceToken pending,
 									  const FenceCheck *check);

@@ -9,13 +9,18 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "access/sysattr.h"
+#include "access/tableam.h"
 #include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
+#include "executor/tuptable.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "nodes/bitmapset.h"
+#include "storage/bufmgr.h"
+#include "storage/procarray.h"
 #include "utils/acl.h"
 #include "utils/lsyscache.h"
 #include "utils/rls.h"
@@ -26,10 +31,12 @@
 #include "fencecache.h"
 #include "guarded.h"
 #include "keyrow.h"
+#include "lockwait.h"
 #include "presented.h"
 #include "refuse.h"
 #include "rowhold.h"
 #include "rowmark.h"
+#include "settings.h"
 #include "stats.h"
 #include "token.h"
 
@@ -53,6 +60,77 @@ require_privileges(const RowCall *call)
 	lockfence_require_column_privileges(call->target, ACL_UPDATE, 1, &token);
 }
 
+/* The row's header, as it is now; the parts of it mean something only together. */
+static void
+read_header(TupleTableSlot *row, HeapTupleHeaderData *header)
+{
+	BufferHeapTupleTableSlot *slot = (BufferHeapTupleTableSlot *) row;
+
+	LockBuffer(slot->buffer, BUFFER_LOCK_SHARE);
+	*header = *slot->base.tuple->t_data;
+	LockBuffer(slot->buffer, BUFFER_LOCK_UNLOCK);
+}
+
+/* The token in the version of the row that the transaction has written; 0: it has none, or is gone. */
+static FenceToken
+pending_token(Relation holder, ItemPointer tid, TransactionId writer)
+{
+	TupleTableSlot *row = table_slot_create(holder, NULL);
+	FenceToken	token = 0;
+	bool		isnull;
+
+	if (table_tuple_fetch_row_version(holder, tid, SnapshotAny, row) &&
+		DatumGetTransactionId(slot_getsysattr(row, MinTransactionIdAttributeNumber, &isnull)) == writer)
+		token = lockfence_stored_token(lockfence_require_row_fence(holder), row);
+	ExecDropSingleTupleTableSlot(row);
+	return token;
+}
+
+/* The transaction that has written the next version of the row, by a lower token; invalid: there is none. */
+static TransactionId
+stale_writer(const RowCall *call)
+{
+	HeapTupleHeaderData header;
+	TransactionId writer;
+	FenceToken	pending;
+
+	if (!TTS_IS_BUFFERTUPLE(call->row))
+		return InvalidTransactionId;
+	read_header(call->row, &header);
+	if ((header.t_infomask & HEAP_XMAX_INVALID) || HEAP_XMAX_IS_LOCKED_ONLY(header.t_infomask) ||
+		HeapTupleHeaderIndicatesMovedPartitions(&header) ||
+		ItemPointerEquals(&header.t_ctid, &call->row->tts_tid))
+		return InvalidTransactionId;
+	writer = HeapTupleHeaderGetUpdateXid(&header);
+	if (!TransactionIdIsValid(writer) || TransactionIdIsCurrentTransactionId(writer) ||
+		!TransactionIdIsInProgress(writer))
+		return InvalidTransactionId;
+	pending = pending_token(call->holder, &header.t_ctid, writer);
+	return pending != 0 && lockfence_compare(call->token, pending) == HIGHER ? writer : InvalidTransactionId;
+}
+
+/*
+ * With lockfence.preempt on, end the transaction that keeps the row from being locked, if
+ * it has written the row by a lower token.  Of one that has only locked the row it is not
+ * known which token it would write by.
+ */
+static void
+settle_writer(RowCall *call)
+{
+	FenceCheck	check = {.token = call->token};
+	TransactionId writer;
+
+	if (!lockfence_preempt || !lockfence_find_row(call, false))
+		return;
+	check.write.rel = call->holder;
+	check.write.resource = lockfence_row_name(call->holder, call->row);
+	writer = stale_writer(call);
+	if (TransactionIdIsValid(writer))
+		lockfence_settle_stale(writer, &check);
+	lockfence_drop_row(call->row, call->holder);
+	call->row = NULL;
+}
+
 /*
  * Find the row, and lock it.  Where row security applies to the caller, a lock that the
  * caller takes comes first: to a caller from whom the row is hidden there is none.
@@ -70,6 +148,8 @@ lock_row(RowCall *call)
 		is_seen = SPI_processed > 0;
 		SPI_finish();
 	}
+	else
+		settle_writer(call);
 	if (!is_seen || !lockfence_find_row(call, true))
 		lockfence_refuse_no_row(call);
 }
