@@ -17,11 +17,11 @@
  * transactions, so a file counts them and does no more.
  *
  * Transactions: before a commit comes what may refuse it, and then the timeline
- * before durability, since what the timeline writes may have to be durable.  After a commit or an abort, the
- * transactions that wait for a resource come first: holds are released before
- * anything else is put in order.  Then advances are kept, by names that the memo
- * has.  After that each file forgets what it kept, and
- * none may fail: the commit cannot be taken back.
+ * before durability, since what the timeline writes may have to be durable.  After
+ * a commit or an abort, the transactions that wait for a resource come first: holds
+ * are released before anything else is put in order.  Then advances are kept, by
+ * names that the memo has.  After that each file forgets what it kept, and none may
+ * fail: the commit cannot be taken back.
  *
  * Subtransactions: a strong lock on a resource ends before the memo is rolled
  * back, so that no other transaction waits for that.
@@ -66,9 +66,15 @@ static void (*const syscache_rooms[]) (int cacheid) = {
 	lockfence_grant_at_syscache
 };
 
-static void (*const xact_rooms[]) (XactEvent event) = {
+static void (*const before_commit_rooms[]) (XactEvent event) = {
 	lockfence_unchecked_at_xact,
 	lockfence_limit_at_xact,
+	lockfence_advances_at_xact,
+	lockfence_timeline_at_xact,
+	lockfence_durable_at_xact
+};
+
+static void (*const after_end_rooms[]) (XactEvent event) = {
 	lockfence_fastpath_at_xact,
 	lockfence_advances_at_xact,
 	lockfence_memo_at_xact,
@@ -102,8 +108,16 @@ at_syscache(Datum arg, int cacheid, uint32 hashvalue)
 static void
 at_xact(XactEvent event, void *arg)
 {
-	for (int i = 0; i < lengthof(xact_rooms); i++)
-		xact_rooms[i] (event);
+	if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE)
+	{
+		for (int i = 0; i < lengthof(before_commit_rooms); i++)
+			before_commit_rooms[i] (event);
+	}
+	else
+	{
+		for (int i = 0; i < lengthof(after_end_rooms); i++)
+			after_end_rooms[i] (event);
+	}
 }
 
 static void

@@ -108,11 +108,11 @@ check_rows(void)
 		lockfence_refuse_expired_at_commit(&write, lockfence_find_grant(NULL)->token, until, false);
 }
 
-/* How the transaction goes. */
+/* The transaction is about to commit, or to be prepared. */
 void
 lockfence_limit_at_xact(XactEvent event)
 {
-	if (!lockfence_has_limits || (event != XACT_EVENT_PRE_COMMIT && event != XACT_EVENT_PRE_PREPARE))
+	if (!lockfence_has_limits)
 		return;
 	lockfence_visit_held_tokens(check_held, NULL);
 	check_rows();

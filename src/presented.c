@@ -66,7 +66,7 @@ add_session_grant(PresentedTokens *tokens, const char *resource)
 }
 
 /* What was presented for the resource, or for whatever is written (NULL), by the transaction or for the session. */
-static PresentedTokens
+static inline PresentedTokens
 tokens_in_force(const char *resource)
 {
 	const HeldToken *held = resource ? lockfence_held_token(resource) : NULL;

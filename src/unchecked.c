@@ -49,14 +49,13 @@ lockfence_unchecked_init(void)
 							 unchecked_token_options, PGC_USERSET, 0, NULL, NULL, NULL);
 }
 
-/* How the transaction goes. */
+/* The transaction is about to commit, or to be prepared. */
 void
 lockfence_unchecked_at_xact(XactEvent event)
 {
 	FenceToken	token;
 
-	if ((event != XACT_EVENT_PRE_COMMIT && event != XACT_EVENT_PRE_PREPARE) ||
-		unchecked_token == UNCHECKED_IGNORE ||
+	if (unchecked_token == UNCHECKED_IGNORE ||
 		!TransactionIdIsValid(GetTopTransactionIdIfAny()))
 		return;
 	token = lockfence_unchecked_token();
