@@ -169,7 +169,7 @@ void
 lockfence_stats_init(void)
 {
 	DefineCustomBoolVariable("lockfence.track",
-							 "Counts what fences decide, and keeps the last refusals.",
+							 "Counts what fences decide, and keeps the last refusals and takeovers.",
 							 NULL, &track, true, PGC_SUSET, 0,
 							 NULL, NULL, NULL);
 	DefineCustomIntVariable("lockfence.max_tables",
