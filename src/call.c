@@ -7,6 +7,7 @@
 #include "catalog/pg_inherits.h"
 #include "commands/trigger.h"
 #include "utils/fmgrprotos.h"
+#include "utils/snapmgr.h"
 
 #include "call.h"
 #include "lockfence.h"
@@ -16,8 +17,10 @@ const CallToken *lockfence_current_call = NULL;
 
 /*
  * Have a guarded function's token count for the rows that its statement writes to
- * the target: not for what triggers write on the way, of whatever table, since
- * that is of other resources, under locks of their own.
+ * the target: not for what triggers and other functions write on the way, of whatever
+ * table, since that is of other resources, under locks of their own.  What they run has
+ * a snapshot of its own, of a later command: the statement's own is the one that begins here.
+ * But rules may run commands before it.
  */
 void
 lockfence_begin_call(CallToken *call, Relation target)
@@ -26,6 +29,8 @@ lockfence_begin_call(CallToken *call, Relation target)
 	call->below = target->rd_rel->relhassubclass ?
 		find_all_inheritors(call->target, NoLock, NULL) : NIL;
 	call->depth = DatumGetInt32(pg_trigger_depth(NULL)) + 1;
+	CommandCounterIncrement();
+	call->command = target->rd_rules == NULL ? GetCurrentCommandId(false) : InvalidCommandId;
 	call->outer = lockfence_current_call;
 	lockfence_current_call = call;
 	lockfence_change_version();
@@ -46,6 +51,7 @@ lockfence_find_call(Relation rel)
 	const CallToken *call = lockfence_current_call;
 
 	if (call->depth != DatumGetInt32(pg_trigger_depth(NULL)) ||
+		(call->command != InvalidCommandId && call->command != GetActiveSnapshot()->curcid) ||
 		(call->target != RelationGetRelid(rel) &&
 		 !list_member_oid(call->below, RelationGetRelid(rel))))
 		return NULL;

@@ -19,6 +19,7 @@ typedef struct CallToken
 	Oid			target;
 	List	   *below;			/* OIDs of its partitions and children */
 	int			depth;			/* of triggers, in the target's guards */
+	CommandId	command;		/* that the statement is; InvalidCommandId: not known */
 	const struct CallToken *outer;	/* the call during which this one came */
 } CallToken;
 

@@ -118,6 +118,41 @@ SELECT lockfence.attach('base');
 INSERT INTO child VALUES (1, 'new', 10);
 SELECT lockfence.guarded_update('base', '{"id": 1}', '{"note": "set"}', 11);
 
+-- Rows of the target that are written on the way without a trigger: by a default, a constraint.
+CREATE TABLE self (id integer PRIMARY KEY, grp text, note text);
+SELECT lockfence.attach('self', 'scope:self-{grp}', 'token');
+INSERT INTO self VALUES (1, 'a', 'new', 10), (2, 'b', 'new', 10);
+CREATE FUNCTION write_other(note text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+	UPDATE test_scope.self SET note = 'other' WHERE grp = 'b';
+	RETURN note;
+END
+$$;
+ALTER TABLE self ALTER note SET DEFAULT write_other('default');
+SELECT lockfence.guarded_insert('self', '{"id": 3, "grp": "a"}', 43);
+\echo :LAST_ERROR_SQLSTATE
+ALTER TABLE self ALTER note DROP DEFAULT, ADD CONSTRAINT other CHECK (write_other(note) IS NOT NULL) NOT VALID;
+SELECT lockfence.guarded_update('self', '{"id": 1}', '{"note": "checked"}', 43);
+\echo :LAST_ERROR_SQLSTATE
+SELECT * FROM marks WHERE resource LIKE 'scope:self%';
+-- ... under a token of their own they are
+BEGIN;
+SELECT lockfence.present('scope:self-b', 10);
+ALTER TABLE self DROP CONSTRAINT other, ALTER note SET DEFAULT write_other('default');
+SELECT lockfence.guarded_insert('self', '{"id": 3, "grp": "a"}', 43);
+SELECT * FROM marks WHERE resource LIKE 'scope:self%';
+SELECT * FROM self ORDER BY id;
+ROLLBACK;
+
+-- A rule may come before the write.
+ALTER TABLE self DROP CONSTRAINT other;
+CREATE RULE keep AS ON UPDATE TO self DO ALSO INSERT INTO entry (src, what) VALUES (old.id, 'rule');
+BEGIN;
+SELECT lockfence.present('scope:entry-1', 6);
+SELECT lockfence.guarded_update('self', '{"id": 1}', '{"note": "ruled"}', 43);
+SELECT * FROM self WHERE id = 1;
+ROLLBACK;
+
 -- One report for a refused call on an advisory fence, of whatever kind, and no mark moves.
 CREATE TABLE tried (id integer PRIMARY KEY, note text);
 SELECT lockfence.attach('tried', 'scope:tried', 'token', enforcement => 'advisory');
