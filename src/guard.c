@@ -28,6 +28,7 @@
 #include "lockfence.h"
 #include "move.h"
 #include "presented.h"
+#include "rowhold.h"
 #include "rowmark.h"
 #include "rowrun.h"
 #include "rowtokens.h"
@@ -286,6 +287,8 @@ guard_insert(RowGuard *guard)
 	if (guard->is_half)
 		guard->move.set_token = lockfence_token_of_move(guard);
 	accepted = check_write(guard);
+	if (guard->is_half && guard->move.hold != NULL && guard->fence->resource == NULL)
+		lockfence_follow_move(guard->move.hold, guard->rel, guard->new);
 	/* a row that brings its mark along is written as its UPDATE left it */
 	if (guard->is_half && accepted == 0)
 		return tuple;
@@ -297,7 +300,7 @@ guard_insert(RowGuard *guard)
  * it sets, whether or not this fence accepts the column as proof.
  */
 static RowMove
-move_of_update(const RowGuard *guard, FenceToken accepted)
+move_of_update(const RowGuard *guard, FenceToken accepted, const RowHold *hold)
 {
 	const Fence *fence = guard->fence;
 	const Bitmapset *set = guard->trigger->tg_updatedcols;
@@ -310,7 +313,8 @@ move_of_update(const RowGuard *guard, FenceToken accepted)
 		.accepted = accepted,
 		.by_row = fence->resource == NULL,
 		.is_new = lockfence_compare(accepted, lockfence_old_token(guard)) == HIGHER || old_row_is_own(guard),
-		.set = set
+		.set = set,
+		.hold = hold
 	};
 }
 
@@ -318,10 +322,12 @@ static HeapTuple
 guard_update(RowGuard *guard)
 {
 	FenceToken	accepted = check_write(guard);
+	const RowHold *hold = unlikely(lockfence_holds_rows) && guard->fence->resource == NULL ?
+		lockfence_follow_row(guard->rel, guard->old, guard->new) : NULL;
 
 	if (guard->rel->rd_rel->relispartition)
 		lockfence_remember_update(&guard->trigger->tg_trigtuple->t_self,
-								  move_of_update(guard, accepted));
+								  move_of_update(guard, accepted, hold));
 	return row_to_write(guard, guard->trigger->tg_newtuple, accepted);
 }
 

@@ -20,6 +20,7 @@ typedef struct RowMove
 	bool		is_new;			/* ... and not in the row before this transaction */
 	const Bitmapset *set;		/* the columns that the UPDATE sets, as that
 								 * partition numbers them */
+	const struct RowHold *hold; /* by which the row was presented for; NULL: none */
 	HeapTuple	old;			/* the row before; known once it has moved out */
 } RowMove;
 

@@ -4,48 +4,53 @@
  *
  * The row itself is held by a lock on it.  What is remembered here is which token its
  * later writes present.  A row has no name, and another place after each UPDATE, so it
- * is known by its table and the values of its unique key.  Of two tokens presented for
- * a row, the later one counts.
+ * is known by its table and the values of its unique key.  If this transaction changes
+ * those, or moves the row to another partition, the token counts for it there as well.
+ * Of two tokens presented for a row, the later one counts.
  */
 #include "postgres.h"
 
 #include "access/xact.h"
 #include "nodes/pg_list.h"
 #include "utils/datum.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
 #include "rowhold.h"
 
-typedef struct RowHold
+struct RowHold
 {
 	int			level;			/* nesting level that it belongs to */
 	Oid			relid;
-	const char *name;			/* as refusals name the row to the caller */
+	const char *name;			/* as refusals name the row to the caller; NULL: it has
+								 * been told by a hold before it */
 	FenceToken	token;
 	const Bitmapset *key;		/* columns of the table */
 	Datum	   *values;			/* ... in their order */
-} RowHold;
+	Oid		   *types;			/* as they were: DDL may change them */
+};
 
 bool		lockfence_holds_rows = false;
 static List *holds = NIL;		/* the last one first */
 
-/* The values of the key, copied. */
-static Datum *
-copy_key(TupleDesc desc, TupleTableSlot *row, const Bitmapset *key)
+/* Copy the values of the key, and note their types. */
+static void
+copy_key(RowHold *hold, TupleDesc desc, TupleTableSlot *row)
 {
-	Datum	   *values = palloc(bms_num_members(key) * sizeof(Datum));
 	int			attno = -1;
 	int			n = 0;
 
-	while ((attno = bms_next_member(key, attno)) >= 0)
+	hold->values = palloc(bms_num_members(hold->key) * sizeof(Datum));
+	hold->types = palloc(bms_num_members(hold->key) * sizeof(Oid));
+	while ((attno = bms_next_member(hold->key, attno)) >= 0)
 	{
 		Form_pg_attribute attribute = TupleDescAttr(desc, attno - 1);
 		bool		isnull;
 		Datum		value = slot_getattr(row, attno, &isnull);
 
-		values[n++] = datumCopy(value, attribute->attbyval, attribute->attlen);
+		hold->types[n] = attribute->atttypid;
+		hold->values[n++] = datumCopy(value, attribute->attbyval, attribute->attlen);
 	}
-	return values;
 }
 
 /* Remember a row by its key, whose columns are never null. */
@@ -59,11 +64,11 @@ lockfence_hold_row(Relation holder, TupleTableSlot *row, const Bitmapset *key,
 	*hold = (RowHold) {
 		.level = GetCurrentTransactionNestLevel(),
 		.relid = RelationGetRelid(holder),
-		.name = pstrdup(name),
+		.name = name ? pstrdup(name) : NULL,
 		.token = token,
-		.key = bms_copy(key),
-		.values = copy_key(RelationGetDescr(holder), row, key)
+		.key = bms_copy(key)
 	};
+	copy_key(hold, RelationGetDescr(holder), row);
 	holds = lcons(hold, holds);
 	lockfence_holds_rows = true;
 	MemoryContextSwitchTo(old);
@@ -81,15 +86,16 @@ has_key(const RowHold *hold, TupleDesc desc, TupleTableSlot *row)
 		bool		isnull;
 		Datum		value = slot_getattr(row, attno, &isnull);
 
-		if (isnull || !datum_image_eq(value, hold->values[n++], attribute->attbyval, attribute->attlen))
+		if (isnull || attribute->atttypid != hold->types[n] ||
+			!datum_image_eq(value, hold->values[n], attribute->attbyval, attribute->attlen))
 			return false;
+		n++;
 	}
 	return true;
 }
 
-/* The token presented for the row; 0: none. */
-FenceToken
-lockfence_find_row_hold(Relation rel, TupleTableSlot *row)
+static const RowHold *
+find_hold(Relation rel, TupleTableSlot *row)
 {
 	ListCell   *cell;
 
@@ -98,9 +104,41 @@ lockfence_find_row_hold(Relation rel, TupleTableSlot *row)
 		const RowHold *hold = (const RowHold *) lfirst(cell);
 
 		if (hold->relid == RelationGetRelid(rel) && has_key(hold, RelationGetDescr(rel), row))
-			return hold->token;
+			return hold;
 	}
-	return 0;
+	return NULL;
+}
+
+/* The token presented for the row; 0: none. */
+FenceToken
+lockfence_find_row_hold(Relation rel, TupleTableSlot *row)
+{
+	const RowHold *hold = find_hold(rel, row);
+
+	return hold ? hold->token : 0;
+}
+
+/* Have the token of a row count for its new version, which may have another key.  NULL: there is none. */
+const RowHold *
+lockfence_follow_row(Relation rel, TupleTableSlot *old, TupleTableSlot *new)
+{
+	const RowHold *hold = find_hold(rel, old);
+
+	if (hold != NULL && lockfence_find_row_hold(rel, new) != hold->token)
+		lockfence_hold_row(rel, new, hold->key, NULL, hold->token);
+	return hold;
+}
+
+/* The same for a row that has moved to another partition, which numbers its columns as it likes. */
+void
+lockfence_follow_move(const RowHold *hold, Relation rel, TupleTableSlot *row)
+{
+	Bitmapset  *key = NULL;
+	int			attno = -1;
+
+	while ((attno = bms_next_member(hold->key, attno)) >= 0)
+		key = bms_add_member(key, get_attnum(RelationGetRelid(rel), get_attname(hold->relid, attno, false)));
+	lockfence_hold_row(rel, row, key, NULL, hold->token);
 }
 
 /* Was the token presented for a row? */
@@ -127,7 +165,8 @@ lockfence_visit_row_holds(RowHoldVisitor visit, void *arg)
 	{
 		const RowHold *hold = (const RowHold *) lfirst(cell);
 
-		visit(hold->name, hold->token, arg);
+		if (hold->name != NULL)
+			visit(hold->name, hold->token, arg);
 	}
 }
 

@@ -11,6 +11,8 @@
 
 #include "lockfence.h"
 
+typedef struct RowHold RowHold;
+
 extern bool lockfence_holds_rows;
 
 typedef void (*RowHoldVisitor) (const char *name, FenceToken token, void *arg);
@@ -18,6 +20,8 @@ typedef void (*RowHoldVisitor) (const char *name, FenceToken token, void *arg);
 extern void lockfence_hold_row(Relation holder, TupleTableSlot *row, const Bitmapset *key,
 							   const char *name, FenceToken token);
 extern FenceToken lockfence_find_row_hold(Relation rel, TupleTableSlot *row);
+extern const RowHold *lockfence_follow_row(Relation rel, TupleTableSlot *old, TupleTableSlot *new);
+extern void lockfence_follow_move(const RowHold *hold, Relation rel, TupleTableSlot *row);
 extern bool lockfence_holds_row_by(FenceToken token);
 extern void lockfence_visit_row_holds(RowHoldVisitor visit, void *arg);
 extern void lockfence_undo_row_holds(int level);

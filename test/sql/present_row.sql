@@ -153,6 +153,50 @@ SELECT id, try(format($$lockfence.present('doc', '{"id": %s}', 12)$$, id)) FROM 
 SELECT id, try(format($$lockfence.present('doc', '{"id": %s}', 9)$$, id)) FROM generate_series(1, 3) id;
 RESET ROLE;
 SELECT id, fence FROM doc ORDER BY id;
+
+-- The token follows the row to another key and to another partition, whose columns have other numbers; and back.
+CREATE TABLE moved (id integer, region text, note text, PRIMARY KEY (region, id)) PARTITION BY LIST (region);
+CREATE TABLE moved_a PARTITION OF moved FOR VALUES IN ('a');
+CREATE TABLE moved_b (note text, dropped integer, region text NOT NULL, id integer NOT NULL);
+ALTER TABLE moved_b DROP dropped;
+ALTER TABLE moved ATTACH PARTITION moved_b FOR VALUES IN ('b');
+SELECT lockfence.attach('moved');
+INSERT INTO moved VALUES (1, 'a', 'new'), (2, 'b', 'new');
+BEGIN;
+SELECT lockfence.present('moved', '{"id": 1, "region": "a"}', 10);
+UPDATE moved SET region = 'b' WHERE id = 1;
+UPDATE moved SET note = 'moved' WHERE id = 1;
+UPDATE moved SET id = 3 WHERE id = 1;
+UPDATE moved SET note = 'renamed' WHERE id = 3;
+SAVEPOINT s;
+UPDATE moved SET region = 'a' WHERE id = 3;
+UPDATE moved SET note = 'back' WHERE id = 3;
+ROLLBACK TO s;
+UPDATE moved SET note = 'not back' WHERE id = 3;
+SELECT resource, token FROM lockfence.presented();
+-- ... and to no other row
+UPDATE moved SET note = 'other' WHERE id = 2;
+\echo :LAST_ERROR_SQLSTATE
+ROLLBACK TO s;
+COMMIT;
+SELECT tableoid::regclass, id, region, fence FROM moved ORDER BY id;
+
+-- DDL of the same transaction changes the key: the row is another one then.
+CREATE TABLE retyped (id integer PRIMARY KEY, note text);
+SELECT lockfence.attach('retyped');
+INSERT INTO retyped VALUES (1, 'new');
+BEGIN;
+SELECT lockfence.present('retyped', '{"id": 1}', 10);
+ALTER TABLE retyped ALTER id TYPE text;
+UPDATE retyped SET note = 'text';
+\echo :LAST_ERROR_SQLSTATE
+ROLLBACK;
+BEGIN;
+SELECT lockfence.present('retyped', '{"id": 1}', 10);
+ALTER TABLE retyped DROP id;
+UPDATE retyped SET note = 'no key';
+\echo :LAST_ERROR_SQLSTATE
+ROLLBACK;
 DROP SCHEMA test_present_row CASCADE;
 DROP OWNED BY regress_lf_holder;
 DROP ROLE regress_lf_holder;
