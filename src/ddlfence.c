@@ -157,7 +157,7 @@ static void
 judge_by_resource(const char *resource, bool advisory)
 {
 	FenceCheck	check = {.write = {.resource = resource,.is_ddl = true,.advisory = advisory}};
-	PresentedTokens tokens = {.named = lockfence_presented_tokens(NULL, resource).named};
+	PresentedTokens tokens = lockfence_named_tokens(resource);
 	FenceToken	previous;
 
 	if (lockfence_admit(&check, &tokens, &previous) != 0)

@@ -9,7 +9,8 @@
  * A write is judged when it is decided on, after all waiting, and once more at the
  * commit, or at PREPARE TRANSACTION: what was written under the token in time would
  * otherwise become visible after its end.  What the commit itself takes comes after
- * that.  Only tokens under which a table was written are looked at then.
+ * that.  Only tokens under which a table was written, or a definition was changed, are
+ * looked at then.
  *
  * The clock is read where a limit is set, and nowhere else.
  */
@@ -68,7 +69,7 @@ limit_of_lease(const char *resource, FenceToken token)
 bool
 lockfence_keep_limit(const FencedWrite *write, FenceToken token, TokenLimit limit)
 {
-	bool		writes = write->rel != NULL && !write->advisory;
+	bool		writes = (write->rel != NULL || write->is_ddl) && !write->advisory;
 
 	if (lockfence_limit_leases && write->resource != NULL && limit.until == 0 && !limit.by_lease)
 		limit = limit_of_lease(write->resource, token);
@@ -80,7 +81,7 @@ lockfence_keep_limit(const FencedWrite *write, FenceToken token, TokenLimit limi
 	limit.written |= writes;
 	if (write->resource != NULL)
 		lockfence_limit_token(write->resource, token, limit);
-	else if (writes)
+	else if (writes && limit.until != 0)
 		lockfence_limit_rows(limit.until);
 	return true;
 }

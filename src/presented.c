@@ -95,6 +95,18 @@ lockfence_named_in_force(const char *resource)
 	return tokens_in_force(resource).named;
 }
 
+/* What is presented for the resource by its name alone, as DDL takes it. */
+PresentedTokens
+lockfence_named_tokens(const char *resource)
+{
+	PresentedTokens tokens = tokens_in_force(resource);
+
+	if (tokens.named == 0)
+		tokens.limit = (TokenLimit) {0};
+	tokens.ambient = 0;
+	return tokens;
+}
+
 /* What is presented for a write to the resource, or to a row of the table (NULL). */
 PresentedTokens
 lockfence_presented_tokens(Relation rel, const char *resource)

@@ -36,6 +36,7 @@ lockfence_counted_ambient(const FenceCheck *check, const PresentedTokens *tokens
 extern bool lockfence_admit_session_grant(const FencedWrite *write);
 extern FenceToken lockfence_ambient_in_force(void);
 extern FenceToken lockfence_named_in_force(const char *resource);
+extern PresentedTokens lockfence_named_tokens(const char *resource);
 extern PresentedTokens lockfence_presented_tokens(Relation rel, const char *resource);
 extern PresentedTokens lockfence_given_token(const char *resource, FenceToken token);
 extern bool lockfence_choose_token(FenceCheck *check, const PresentedTokens *tokens);

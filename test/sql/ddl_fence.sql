@@ -214,6 +214,26 @@ SELECT lockfence.present('migrations', 1), lockfence.present('other', 1);
 CREATE TABLE both_presented (id int);
 ROLLBACK;
 
+-- a guarded function's token is not for the DDL of its table's triggers
+BEGIN;
+SELECT lockfence.present('migrations', 1);
+CREATE TABLE guarded (id int PRIMARY KEY, note text);
+SELECT lockfence.attach('guarded');
+INSERT INTO guarded VALUES (1, 'new');
+CREATE FUNCTION make_table() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	CREATE TABLE made_by_trigger (id int);
+	RETURN new;
+END
+$$;
+CREATE TRIGGER make_table BEFORE UPDATE ON guarded FOR EACH ROW EXECUTE FUNCTION make_table();
+SELECT lockfence.guarded_update('guarded', '{"id": 1}', '{"note": "set"}', 900);
+SELECT 'made_by_trigger'::regclass;
+COMMIT;
+BEGIN;
+SELECT lockfence.guarded_update('guarded', '{"id": 1}', '{"note": "set"}', 900);
+ROLLBACK;
+
 -- privileges: an administrator's
 SET ROLE regress_ddl_fence;
 SELECT lockfence.fence_ddl('migrations');

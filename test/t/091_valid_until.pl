@@ -19,10 +19,14 @@ $node->safe_psql('postgres', q{
 	CREATE TABLE by_row (id text PRIMARY KEY, note text);
 	CREATE TABLE line (n int, batch int);
 	CREATE TABLE free (note text);
+	CREATE TABLE by_name (id text PRIMARY KEY, note text);
 	SELECT lockfence.attach('item', 'item-{id}', 'token');
 	SELECT lockfence.attach('trial', 'trial-{id}', 'token', enforcement => 'advisory');
 	SELECT lockfence.attach('by_row');
 	SELECT lockfence.attach('line', 'line-{batch}');
+	SELECT lockfence.attach('by_name', accept => 'named');
+	SELECT lockfence.fence_ddl('ddl');
+	SELECT lockfence.present('ddl', 10);
 });
 
 # Long enough for all that is to be begun before it, on this machine.
@@ -76,6 +80,12 @@ begin('two', present('item-one', 'infinity'), present('item-two'), write_item('o
 granted_session("10\@$until", 'session', write_item('session'));
 granted_session("item-by-name=10\@$until", 'session, by name', write_item('by-name'));
 granted_session("10\@$until", 'session, row', "INSERT INTO by_row VALUES ('row', 'new')");
+granted_session("10\@$until", 'session, two row fences', "INSERT INTO by_row VALUES ('two', 'new')",
+	"INSERT INTO by_name VALUES ('two', 'new', 50)");
+begin('definition', present('ddl'));
+begin('definition, commit', present('ddl'), 'CREATE TABLE by_commit (id int)');
+granted_session("ddl=10\@$until", 'session, definition', 'CREATE TABLE by_session (id int)');
+granted_session("10\@$until\\\nddl=10", 'session, definition without end', 'CREATE TABLE without_end (id int)');
 granted_session("10\@$until", 'session, undone row', 'SAVEPOINT a', "INSERT INTO by_row VALUES ('undone', 'new')", 'ROLLBACK TO a');
 granted_session("10\@$until", 'session, no write', "INSERT INTO free VALUES ('not fenced')");
 
@@ -100,14 +110,15 @@ is(ends('run of rows', "INSERT INTO line SELECT n, 1 FROM generate_series(1, 3) 
 $node->poll_query_until('postgres', "SELECT bool_and(expires_at < clock_timestamp()) FROM lockfence.lease WHERE resource IN ('item-ended', 'item-as', 'item-off')");
 
 is(ends('write', write_item('write')), 'LF011', 'a write after it');
+is(ends('definition', 'CREATE TABLE late (id int)'), 'LF011', 'a definition after it');
 is(ends($_, 'COMMIT'), 'LF011', "refused: $_") foreach ('commit', 'released', 'not renewed', 'shortened', 'column', 'two',
-	'session', 'session, by name', 'session, row', 'lease', 'lease by its owner');
+	'session', 'session, by name', 'session, row', 'session, two row fences', 'definition, commit', 'session, definition', 'lease', 'lease by its owner');
 is(ends('prepare', "PREPARE TRANSACTION 'late'"), 'LF011', 'refused: PREPARE TRANSACTION');
 is(ends('advisory', "UPDATE trial SET note = 'late'"), '', 'an advisory fence lets a write after it pass');
 is(ends('lease renewed by another connection', "UPDATE item SET note = 'late' WHERE id = 'kept'"), '', 'a renewed lease goes on');
 is(ends('lease acquired', write_item('acquired')), 'LF011', 'a lease that has ended in the transaction that acquired it');
 is(ends($_, 'COMMIT'), '', "committed: $_") foreach ('no write', 'advisory', 'undone', 'renewed', 'taken over', 'session, undone row',
-	'session, no write', 'lease renewed by another connection', 'lease renewed in the transaction', 'lease, by default', 'no lease');
+	'session, no write', 'session, definition without end', 'lease renewed by another connection', 'lease renewed in the transaction', 'lease, by default', 'no lease');
 query_is($node, 'postgres', 'SELECT id FROM item ORDER BY id COLLATE "C"', join("\n", 'kept', 'no-lease', 'off', 'own', 'renewed', 'taken'),
 	'what was refused is rolled back');
 query_is($node, 'postgres', 'SELECT count(*) FROM by_row', 0, 'in row fences, too');
@@ -115,7 +126,7 @@ mark_is($node, 'postgres', 'item-commit', '', 'with its mark');
 query_is($node, 'postgres', 'SELECT count(*) FROM pg_prepared_xacts', 0, 'nothing is prepared');
 
 # What is told of it: the counters, the ring, the log.
-query_is($node, 'postgres', 'SELECT sum(expired), sum(advisory) FROM lockfence.stats', '15|1', 'counted');
+query_is($node, 'postgres', 'SELECT sum(expired), sum(advisory) FROM lockfence.stats', '19|1', 'counted');
 query_is($node, 'postgres', "SELECT DISTINCT resource, token FROM lockfence.refusals WHERE code = 'LF011' AND resource LIKE '%-commit'",
 	'item-commit|10', 'and seen');
 
