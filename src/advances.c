@@ -48,7 +48,7 @@ typedef struct Advance
 	int64		count;
 } Advance;
 
-/* setting */
+/* setting; not for everybody, who would be told names made of values that only a function or a trigger may read */
 static bool notify_takeovers = false;
 
 static Advance first_advances[LIST_START];
@@ -65,7 +65,7 @@ lockfence_advances_init(void)
 	DefineCustomBoolVariable("lockfence.notify_takeovers",
 							 "Notifies on channel \"lockfence_takeover\" of tokens that become a mark.",
 							 "The payload is JSON, with resource and token.",
-							 &notify_takeovers, false, PGC_USERSET, 0,
+							 &notify_takeovers, false, PGC_SUSET, 0,
 							 NULL, NULL, NULL);
 }
 

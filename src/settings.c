@@ -70,6 +70,6 @@ lockfence_settings_init(void)
 	DefineCustomBoolVariable("lockfence.notify_leases",
 							 "Notifies on channel \"lockfence_lease\" of leases that end by a takeover or a release.",
 							 "The payload is the name of the resource.",
-							 &notify_leases, false, PGC_USERSET, 0,
+							 &notify_leases, false, PGC_SUSET, 0,
 							 NULL, NULL, NULL);
 }

@@ -157,6 +157,9 @@ GRANT USAGE ON SCHEMA test_takeovers TO regress_lf_taker, regress_lf_monitor;
 GRANT EXECUTE ON FUNCTION lockfence.raise_mark(text, lockfence.fence_token, text),
 	lockfence.present(text, lockfence.fence_token) TO regress_lf_taker;
 SET ROLE regress_lf_taker;
+-- a role that may write to a table, and not read it, would be sent the names that are made of its rows
+SET lockfence.notify_takeovers = on;
+SET lockfence.notify_leases = on;
 SELECT present('takeovers/1', 50);
 SELECT raise_mark('takeovers/1', 51, 'test');
 -- which sees none
