@@ -42,6 +42,23 @@ $$;
 COMMENT ON FUNCTION lockfence._make_bigint(regclass, name) IS
 'gives a token column of a table, its partitions and children the type bigint, which rewrites nothing; returns why it could not (null: it did)';
 
+-- What is wrong with one table, by its owner's doing perhaps, keeps no other from being left as it was.
+CREATE FUNCTION lockfence._call_for(target regclass, call text)
+RETURNS text
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	EXECUTE call USING target;
+	RETURN NULL;
+EXCEPTION
+	WHEN OTHERS THEN
+		RETURN lockfence._visible(SQLERRM);
+END
+$$;
+COMMENT ON FUNCTION lockfence._call_for(regclass, text) IS
+'runs a statement whose parameter is a table; returns the error that has kept it from that (null: none)';
+
 -- The members of the extensions have parts: array and row types, rules of views, indexes, triggers.  An extension that needs
 -- them stands for its own members.
 CREATE FUNCTION lockfence._remaining_users()
@@ -81,14 +98,20 @@ BEGIN
 		PERFORM lockfence.unfence_ddl();
 		RETURN QUERY SELECT 'DDL', true, 'no longer fenced';
 	END IF;
-	FOR found_one IN SELECT f.target FROM lockfence.fences f WHERE NOT f.inherited ORDER BY f.target::text LOOP
-		PERFORM lockfence.detach(found_one.target);
-		RETURN QUERY SELECT format('table %s', lockfence._relation_name(found_one.target)), true, 'detached';
+	FOR found_one IN SELECT f.target FROM lockfence.fences f WHERE NOT f.inherited GROUP BY f.target ORDER BY f.target::text LOOP
+		object := format('table %s', lockfence._relation_name(found_one.target));
+		note := lockfence._call_for(found_one.target, 'SELECT lockfence.detach($1)');
+		done := note IS NULL;
+		note := coalesce(note, 'detached');
+		RETURN NEXT;
 	END LOOP;
 	IF to_regclass('lockfence.issuers') IS NOT NULL THEN
 		FOR found_one IN EXECUTE 'SELECT i.target FROM lockfence.issuers i ORDER BY i.target::text' LOOP
-			EXECUTE 'SELECT lockfence.stop_issuing($1)' USING found_one.target;
-			RETURN QUERY SELECT format('table %s', lockfence._relation_name(found_one.target)), true, 'issues no more tokens';
+			object := format('table %s', lockfence._relation_name(found_one.target));
+			note := lockfence._call_for(found_one.target, 'SELECT lockfence.stop_issuing($1)');
+			done := note IS NULL;
+			note := coalesce(note, 'issues no more tokens');
+			RETURN NEXT;
 		END LOOP;
 	END IF;
 	FOR found_one IN
@@ -114,5 +137,6 @@ COMMENT ON FUNCTION lockfence.retire() IS
 'prepares DROP EXTENSION, so that it takes nothing with it that is not its own: takes the fences off tables and DDL, ends issuers, and makes token columns bigint, which rewrites no table. Returns what it did, and (done: false) what still depends on the extension and is left alone. For superusers';
 
 REVOKE ALL ON FUNCTION
-	lockfence.retire(), lockfence._users_of_column(regclass, name), lockfence._make_bigint(regclass, name), lockfence._remaining_users()
+	lockfence.retire(), lockfence._users_of_column(regclass, name), lockfence._make_bigint(regclass, name),
+	lockfence._call_for(regclass, text), lockfence._remaining_users()
 FROM PUBLIC;

@@ -58,7 +58,9 @@ INSERT INTO hostile_test.control VALUES
 	('function in the path', 'SELECT replace(''a''::text, ''b'', ''c'')', 'postgres', 'mal, pg_catalog'),
 	-- what is no hole: a write is the writer's, and so are the triggers that it fires, as without lockfence
 	('trigger before_row', 'SET lockfence.bypass = off; SELECT lockfence.guarded_update(''mal.triggered'', ''{"id": 1}'', ''{"note": "y"}'', 20)', 'postgres', 'pg_catalog'),
-	('trigger before_row', 'SET lockfence.bypass = off; SELECT lockfence.guarded_delete(''mal.triggered'', ''{"id": 1}'', 20)', 'postgres', 'pg_catalog');
+	('trigger before_row', 'SET lockfence.bypass = off; SELECT lockfence.guarded_delete(''mal.triggered'', ''{"id": 1}'', 20)', 'postgres', 'pg_catalog'),
+	('trigger before_row', 'SET lockfence.bypass = off; SELECT lockfence.guarded_insert(''mal.triggered'', ''{"id": 2, "note": "y"}'', 20)', 'postgres', 'pg_catalog'),
+	('trigger before_row', 'SET lockfence.bypass = off; SELECT lockfence.present(''mal.row_fence'', ''{"id": 1}'', 20)', 'postgres', 'pg_catalog');
 
 -- Before the owner alters anything of it.
 SELECT lockfence.issue_from('mal.lock', 'lock:{id}/{place}/{odd}', '{id}{place}', '{note}', 'NEW.note IS NOT NULL'),
@@ -93,6 +95,10 @@ FROM (
 			(false, 'SELECT lockfence.raise_mark(%1$s, ''%2$s'', 50, ''test'')'),
 			(false, 'SELECT lockfence.reset_mark(%1$s, ''%2$s'', 5, ''test'')'),
 			(false, 'SELECT lockfence.is_current(%1$s, ''%2$s'', 50)'),
+			-- equal, and stale: no UPDATE
+			(false, 'SELECT lockfence.present(%1$s, ''%2$s'', 10)'),
+			(false, 'SELECT lockfence.present(%1$s, ''%2$s'', 5)'),
+			(false, 'SELECT lockfence.fence_ddl(''migrations''), lockfence.present(''migrations'', 5); DROP TABLE %3$s CASCADE'),
 			(false, 'SELECT lockfence.issue_from(%1$s, ''x:{id}'', ''{note}'', ''{note}'', ''NEW.note IS NOT NULL'')'),
 			(false, 'SELECT lockfence.issue_from(%1$s, ''x'', ''{note}''), lockfence.stop_issuing(%1$s)'),
 			(false, 'SELECT lockfence.stop_issuing(%1$s)'),
@@ -115,7 +121,11 @@ FROM (
 		('SELECT * FROM lockfence.overlap'),
 		('SELECT * FROM lockfence.prepared_holds'),
 		('SELECT * FROM lockfence.holders(''x'')'),
-		('SELECT lockfence.prune(''0'')')
+		('SELECT lockfence.prune(''0'')'),
+		('SELECT * FROM lockfence.presented()'),
+		('SELECT lockfence.fence_ddl(''migrations''), lockfence.unfence_ddl()'),
+		('SELECT lockfence.fence_ddl(''migrations''); SELECT * FROM lockfence.verify()'),
+		('SELECT * FROM lockfence.retire()')
 ) AS s (statement)
 	CROSS JOIN (VALUES ('pg_catalog'), ('mal, pg_catalog')) AS p (path)
 	CROSS JOIN (VALUES ('postgres'), ('hostile_monitor')) AS r (role)

@@ -42,6 +42,10 @@ CREATE TABLE owned.indexed (id int PRIMARY KEY);
 SELECT lockfence.attach('owned.indexed');
 CREATE INDEX trap ON owned.indexed ((owned.trap(fence)));
 INSERT INTO owned.indexed VALUES (1, 1);
+-- nor does an owner keep the other tables from it: guarded twice, a table is two fences
+CREATE TABLE owned.twice (id int PRIMARY KEY, fence bigint);
+SELECT lockfence.attach('owned.twice', 'twice:{id}', 'fence');
+CREATE TRIGGER another BEFORE UPDATE ON owned.twice FOR EACH ROW EXECUTE FUNCTION lockfence.guard_row('resource=another:{id}');
 RESET ROLE;
 
 -- what depends on the extension besides
