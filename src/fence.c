@@ -322,8 +322,10 @@ attempt(const ResourceKey *resource, const FenceCheck *check, bool asked,
 	*previous = scan.token;
 	if (!TransactionIdIsValid(scan.changing))
 		verdict = decide(&scan, check, asked);
+	else if (!asked && lockfence_is_stale_change(scan.pending, check->token) && lockfence_has_validator(check))
+		verdict = ASK_VALIDATOR;
 	lockfence_mark_end(&scan);
-	if (TransactionIdIsValid(scan.changing))
+	if (verdict == START_OVER && TransactionIdIsValid(scan.changing))
 		lockfence_wait_for_change(scan.changing, scan.pending, check);
 	return verdict;
 }
@@ -335,7 +337,7 @@ attempt(const ResourceKey *resource, const FenceCheck *check, bool asked,
  * it was before (0: none).
  *
  * A validator is asked once, about a token that would advance the mark, and
- * before any lock is taken.
+ * before any lock is taken or a stale holder is ended.
  */
 static bool
 check_and_advance(const FenceCheck *check, FenceToken *previous)
@@ -478,7 +480,6 @@ lockfence_raise_mark(const char *resource, FenceToken token, AdvanceWay way, Fen
 	lockfence_set_resource_key(&key, resource);
 	do
 	{
-
 		CHECK_FOR_INTERRUPTS();
 		verdict = START_OVER;
 		lockfence_mark_begin(&scan, &key);

@@ -472,21 +472,24 @@ give_way(TransactionId xid, const FenceCheck *check)
 				 errhint("Call lockfence.present(resource, token) before the transaction locks any row.")));
 }
 
-/*
- * Wait for the end of a transaction that is changing the mark to the pending
- * token, or removing it (0).  Only a lower token makes it a stale holder.
- */
+/* Is a transaction that is changing the mark to the pending token, or removing it (0), a stale holder beside the token? */
+bool
+lockfence_is_stale_change(FenceToken pending, FenceToken token)
+{
+	return pending != 0 && lockfence_compare(token, pending) == HIGHER;
+}
+
+/* Wait for the end of a transaction that is changing the mark. */
 void
 lockfence_wait_for_change(TransactionId xid, FenceToken pending,
 						  const FenceCheck *check)
 {
-	Standing	standing = lockfence_compare(check->token, pending);
-	bool		stale = pending != 0 && standing == HIGHER;
+	bool		stale = lockfence_is_stale_change(pending, check->token);
 
 	require_patience(check);
 	if (stale)
 		lockfence_settle_stale(xid, check);
-	else if (standing == STALE)
+	else if (lockfence_compare(check->token, pending) == STALE)
 		give_way(xid, check);
 	wait_for_xid(xid, wait_report(check), stale);
 }

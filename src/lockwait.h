@@ -18,6 +18,7 @@ extern bool lockfence_lock_for_advance(const FenceCheck *check, MarkScan *scan);
 extern bool lockfence_wait_for_lockers(MarkScan *scan);
 extern void lockfence_settle_stale(TransactionId xid, const FenceCheck *check);
 extern void lockfence_settle_lockers(List *lockers, const FenceCheck *check);
+extern bool lockfence_is_stale_change(FenceToken pending, FenceToken token);
 extern void lockfence_wait_for_change(TransactionId xid, FenceToken pending,
 									  const FenceCheck *check);
 extern void lockfence_wait_for_end(TransactionId xid, const ResourceKey *resource);

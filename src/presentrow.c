@@ -39,6 +39,7 @@
 #include "settings.h"
 #include "stats.h"
 #include "token.h"
+#include "validator.h"
 
 /* The question to the fence, and its answer. */
 typedef struct RowQuestion
@@ -58,6 +59,34 @@ require_privileges(const RowCall *call)
 	lockfence_require_column_privileges(call->target, ACL_SELECT, 1, &token);
 	lockfence_require_column_privileges(call->target, ACL_SELECT, call->nkeys, call->keys);
 	lockfence_require_column_privileges(call->target, ACL_UPDATE, 1, &token);
+}
+
+/* Compare the token with the mark in the row. */
+static void
+ask(void *arg)
+{
+	RowQuestion *question = (RowQuestion *) arg;
+	PresentedTokens tokens = {.given = question->check.token};
+	FenceToken	previous;
+
+	question->accepted = lockfence_admit(&question->check, &tokens, &previous) != 0;
+}
+
+/* May the token write to the row?  It is not written here. */
+static bool
+passes(const RowCall *call, FenceToken mark)
+{
+	const Fence *fence = lockfence_require_row_fence(call->holder);
+	RowQuestion question = {.check = lockfence_fence_check(fence, call->holder, NULL)};
+	bool		isnull;
+	TransactionId writer = DatumGetTransactionId(slot_getsysattr(call->row, MinTransactionIdAttributeNumber, &isnull));
+
+	question.check.write.row = call->row;
+	question.check.token = call->token;
+	question.check.stored = mark;
+	question.check.only_compares = true;
+	question.check.own_row = TransactionIdIsCurrentTransactionId(writer);
+	return lockfence_decide(call->holder, fence, ask, &question) && question.accepted;
 }
 
 /* The row's header, as it is now; the parts of it mean something only together. */
@@ -109,10 +138,21 @@ stale_writer(const RowCall *call)
 	return pending != 0 && lockfence_compare(call->token, pending) == HIGHER ? writer : InvalidTransactionId;
 }
 
+/* Would the fence let the token raise the mark in the row?  It is refused here if not. */
+static bool
+may_take_over(const RowCall *call)
+{
+	FencedWrite write = {.rel = call->holder,.row = call->row};
+
+	return passes(call, lockfence_stored_token(lockfence_require_row_fence(call->holder), call->row)) &&
+		lockfence_vouch_for(&write, call->token);
+}
+
 /*
  * With lockfence.preempt on, end the transaction that keeps the row from being locked, if
  * it has written the row by a lower token.  Of one that has only locked the row it is not
- * known which token it would write by.
+ * known which token it would write by.  A token that is refused ends none, and neither does
+ * an advisory fence.
  */
 static void
 settle_writer(RowCall *call)
@@ -124,8 +164,8 @@ settle_writer(RowCall *call)
 		return;
 	check.write.rel = call->holder;
 	check.write.resource = lockfence_row_name(call->holder, call->row);
-	writer = stale_writer(call);
-	if (TransactionIdIsValid(writer))
+	writer = lockfence_is_advisory(lockfence_require_row_fence(call->holder)) ? InvalidTransactionId : stale_writer(call);
+	if (TransactionIdIsValid(writer) && may_take_over(call))
 		lockfence_settle_stale(writer, &check);
 	lockfence_drop_row(call->row, call->holder);
 	call->row = NULL;
@@ -165,34 +205,6 @@ key_columns(const RowCall *call)
 	for (int i = 0; i < nunique; i++)
 		columns = bms_add_member(columns, get_attnum(RelationGetRelid(call->holder), unique[i].name));
 	return columns;
-}
-
-/* Compare the token with the mark in the row. */
-static void
-ask(void *arg)
-{
-	RowQuestion *question = (RowQuestion *) arg;
-	PresentedTokens tokens = {.given = question->check.token};
-	FenceToken	previous;
-
-	question->accepted = lockfence_admit(&question->check, &tokens, &previous) != 0;
-}
-
-/* May the token write to the row?  It is not written here. */
-static bool
-passes(const RowCall *call, FenceToken mark)
-{
-	const Fence *fence = lockfence_require_row_fence(call->holder);
-	RowQuestion question = {.check = lockfence_fence_check(fence, call->holder, NULL)};
-	bool		isnull;
-	TransactionId writer = DatumGetTransactionId(slot_getsysattr(call->row, MinTransactionIdAttributeNumber, &isnull));
-
-	question.check.write.row = call->row;
-	question.check.token = call->token;
-	question.check.stored = mark;
-	question.check.only_compares = true;
-	question.check.own_row = TransactionIdIsCurrentTransactionId(writer);
-	return lockfence_decide(call->holder, fence, ask, &question) && question.accepted;
 }
 
 /* Write the token into the row. */
