@@ -348,15 +348,15 @@ $$;
 COMMENT ON FUNCTION lockfence._warn_of_owner(regclass) IS
 'warns if the owner of a fenced partitioned table can make no partition of it';
 
-CREATE FUNCTION lockfence.attach(
+CREATE FUNCTION lockfence._attach(
 	target regclass,
-	resource text DEFAULT NULL,
-	token_column name DEFAULT NULL,
-	accept text DEFAULT 'any',
-	enforcement text DEFAULT 'fenced',
-	missing text DEFAULT 'reject',
-	repeat text DEFAULT 'accept',
-	validator regprocedure DEFAULT NULL)
+	resource text,
+	token_column name,
+	accept text,
+	enforcement text,
+	missing text,
+	repeat text,
+	validator regprocedure)
 RETURNS void
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -438,6 +438,21 @@ BEGIN
 	PERFORM lockfence._warn_of_issuer(target), lockfence._warn_of_owner(target);
 END
 $$;
+COMMENT ON FUNCTION lockfence._attach(regclass, text, name, text, text, text, text, regprocedure) IS
+'attach(), which enters here, so that its errors have no context within it';
+
+CREATE FUNCTION lockfence.attach(
+	target regclass,
+	resource text DEFAULT NULL,
+	token_column name DEFAULT NULL,
+	accept text DEFAULT 'any',
+	enforcement text DEFAULT 'fenced',
+	missing text DEFAULT 'reject',
+	repeat text DEFAULT 'accept',
+	validator regprocedure DEFAULT NULL)
+RETURNS void
+AS 'MODULE_PATHNAME', 'lockfence_enter'
+LANGUAGE c;
 COMMENT ON FUNCTION lockfence.attach(regclass, text, name, text, text, text, text, regprocedure) IS
 'fences a table with its partitions and children. resource null: every row is its own resource; with {column} placeholders: a named resource by row; without: one for the whole table. Changes metadata only. LF009 with the reason if the table cannot be fenced. Example: SELECT lockfence.attach(''batch'', ''settle:batch-{batch_id}'')';
 

@@ -173,5 +173,18 @@ INSERT INTO hand VALUES (1);
 SELECT lockfence.guard_row();
 SELECT count(*) FROM hand;
 
+-- An error's context is the caller's, and nothing within attach().
+CREATE FUNCTION context_of(target regclass, resource text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	context text;
+BEGIN
+	PERFORM lockfence.attach(target, resource);
+EXCEPTION WHEN OTHERS THEN
+	GET STACKED DIAGNOSTICS context = PG_EXCEPTION_CONTEXT;
+	RETURN context;
+END $$;
+SELECT context_of('hand', 'x-{missing}');
+SELECT context_of('hand', 'x-{') = context_of('pg_class', NULL) AS same;
+
 DROP SCHEMA test_refused CASCADE;
 DROP FOREIGN DATA WRAPPER test_refused_wrapper CASCADE;
