@@ -29,8 +29,12 @@
 static char question_text[MAX_QUESTION];
 static size_t question_len = 0;
 
-/* The longest wait before curl is asked again, in milliseconds: a socket may not fit into its set. */
+/*
+ * The longest wait before curl is asked again, in milliseconds, and that without a
+ * socket: a descriptor of FD_SETSIZE or more does not fit into curl's sets.
+ */
 #define MAX_WAIT_MS 100
+#define BLIND_WAIT_MS 10
 
 /* What curl waits for. */
 typedef struct Sockets
@@ -67,14 +71,15 @@ look_at_sockets(Connection *conn, Sockets *sockets)
 
 /* How long to wait at most, in milliseconds. */
 static long
-time_left(Connection *conn, uint64 deadline)
+time_left(Connection *conn, const Sockets *sockets, uint64 deadline)
 {
 	uint64		now = lockfence_now_us();
 	long		left = deadline > now ? (long) ((deadline - now + 999) / 1000) : 0;
+	long		longest = Min(left, sockets->highest < 0 ? BLIND_WAIT_MS : MAX_WAIT_MS);
 	long		timer = -1;
 
 	(void) curl_multi_timeout(conn->multi, &timer);
-	return Min(Min(left, MAX_WAIT_MS), timer < 0 ? MAX_WAIT_MS : timer);
+	return timer < 0 ? longest : Min(longest, timer);
 }
 
 static void
@@ -105,7 +110,7 @@ wait_once(Connection *conn, uint64 deadline)
 		AddWaitEventToSet(set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
 		AddWaitEventToSet(set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
 		add_sockets(set, &sockets);
-		(void) WaitEventSetWait(set, time_left(conn, deadline), &event, 1,
+		(void) WaitEventSetWait(set, time_left(conn, &sockets, deadline), &event, 1,
 								lockfence_wait_event());
 	}
 	PG_FINALLY();
