@@ -235,9 +235,11 @@ class Story:
             hold.end = min(hold.end, self.last)
 
     def bound_unrecorded(self, hold):
-        """The renewals of etcdctl are not recorded, but a stopped process sends none."""
+        """The renewals of etcdctl are not recorded, but a stopped process sends none; and the next grant may show that there were
+        none after the grant."""
+        following = min((h.start for h in self.holds if h.lock == hold.lock and h.start >= hold.lease), default=NEVER)
         for stop in self.of('stop'):
-            until = stop.start + self.ttls[hold.session]
+            until = min(stop.start + self.ttls[hold.session], following)
             if stop.who == hold.who and until < hold.end:
                 hold.end, hold.how = until, 'until its lease ran out, at the latest'
 
