@@ -15,6 +15,9 @@ COMMENT ON COLUMN lockfence.issuer.definition IS 'its trigger, without the names
 SELECT pg_catalog.pg_extension_config_dump('lockfence.issuer',
 	'WHERE EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid OPERATOR(pg_catalog.=) target)');
 
+-- Without one, a publication of all tables would not let issue_from() delete here.
+ALTER TABLE lockfence.issuer REPLICA IDENTITY FULL;
+
 REVOKE ALL ON lockfence.issuer FROM PUBLIC;
 -- It says nothing that the catalogs do not.
 GRANT SELECT ON lockfence.issuer TO PUBLIC;

@@ -234,6 +234,16 @@ SELECT count(*) FROM lockfence.issuers WHERE target::text ~ 'parted';
 SELECT lockfence.stop_issuing('parted');
 SELECT count(*) FROM pg_trigger WHERE tgfoid = 'lockfence.issue_row()'::regprocedure AND tgrelid::regclass::text ~ 'parted';
 
+-- ---- a publication of all tables, under which a change without a replica identity is an error
+
+BEGIN;
+SET LOCAL client_min_messages = error;
+CREATE PUBLICATION everything FOR ALL TABLES;
+CREATE TABLE published (name text PRIMARY KEY);
+SELECT lockfence.issue_from('published', 'i/published', 'x');
+SELECT lockfence.stop_issuing('published');
+ROLLBACK;
+
 -- ---- roles
 
 CREATE ROLE regress_lf_writer;
