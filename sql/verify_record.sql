@@ -121,24 +121,33 @@ $$;
 COMMENT ON FUNCTION lockfence._verify_marks(lockfence._member[]) IS
 'findings of verify(): marks that did not come with the rows';
 
--- A subscription to the root of a partitioned table, or to its partitions: either is the table's.
+-- A subscription to the root of a partitioned table, or to its partitions: either is the table's.  Only superusers can see
+-- of which publisher a subscription is.
 CREATE FUNCTION lockfence._verify_subscriptions(members lockfence._member[])
 RETURNS SETOF lockfence._finding
 LANGUAGE sql STABLE ROWS 10
 SET search_path = pg_catalog, pg_temp
 AS $$
-	WITH absent AS (
-		SELECT format('lockfence.%s', n.name) AS name
+	WITH brought AS MATERIALIZED (
+		SELECT r.srsubid, n.name
+		FROM (VALUES ('mark'), ('state')) AS n (name) CROSS JOIN LATERAL lockfence._own_class(n.name) c
+			JOIN pg_subscription_rel r ON r.srrelid = c.oid
+		WHERE r.srsubstate IN ('s', 'r')
+	), absent AS (
+		SELECT string_agg(format('lockfence.%s', n.name), ' and ') AS names, count(*) AS n
 		FROM (VALUES ('mark'), ('state')) AS n (name)
-		WHERE NOT EXISTS (
-			SELECT FROM pg_subscription_rel WHERE srrelid = (SELECT oid FROM lockfence._own_class(n.name)))
+		WHERE NOT EXISTS (SELECT FROM brought b WHERE b.name = n.name)
 	)
-	SELECT DISTINCT m.root, 'error', 'marks_not_replicated',
-		format('%s arrives by a subscription, and %s not: a takeover by lockfence.present() is not known here, and its stale token would pass.',
-			m.root, (SELECT string_agg(n.name, ' and ') || CASE count(*) WHEN 1 THEN ' does' ELSE ' do' END FROM absent n)),
+	SELECT DISTINCT m.root, CASE a.n WHEN 0 THEN 'warning' ELSE 'error' END, 'marks_not_replicated',
+		format(CASE a.n
+				WHEN 0 THEN '%s arrives by a subscription, and the marks by another one: if that is of another publisher, a takeover by lockfence.present() is not known here, and its stale token would pass.'
+				WHEN 1 THEN '%s arrives by a subscription, and %s does not: a takeover by lockfence.present() is not known here, and its stale token would pass.'
+				ELSE '%s arrives by a subscription, and %s do not: a takeover by lockfence.present() is not known here, and its stale token would pass.'
+			END, m.root, a.names),
 		NULL, 'Publish lockfence.mark and lockfence.state too, and refresh the subscription; or call lockfence.reopen() before applications write here.'
-	FROM unnest(members) m JOIN pg_subscription_rel r ON r.srrelid = m.member
-	WHERE m.settings ->> 'resource' IS NOT NULL AND EXISTS (SELECT FROM absent)
+	FROM unnest(members) m JOIN pg_subscription_rel r ON r.srrelid = m.member CROSS JOIN absent a
+	WHERE m.settings ->> 'resource' IS NOT NULL
+		AND (SELECT count(*) FROM brought b WHERE b.srsubid = r.srsubid) < 2
 $$;
 COMMENT ON FUNCTION lockfence._verify_subscriptions(lockfence._member[]) IS
 'findings of verify(): fenced tables that logical replication brings without their marks';

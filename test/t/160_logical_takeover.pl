@@ -12,7 +12,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $publisher = fenced_node('publisher', '', allows_streaming => 'logical');
-my $subscriber = fenced_node('subscriber', '', allows_streaming => 'logical');
+my $subscriber = fenced_node('subscriber', "max_logical_replication_workers = 12\nmax_worker_processes = 20\n", allows_streaming => 'logical');
 my $SCHEMA = q{
 	CREATE TABLE batch (id int PRIMARY KEY, note text);
 	CREATE TABLE part (k int PRIMARY KEY, note text) PARTITION BY LIST (k);
@@ -57,6 +57,35 @@ $subscriber->safe_psql('rows_alone', 'CREATE ROLE app; GRANT USAGE ON SCHEMA loc
 query_is($subscriber, 'rows_alone', "SET ROLE app; SELECT problem FROM lockfence.verify('part') WHERE code = 'marks_not_replicated'",
 	'public.part arrives by a subscription, and lockfence.mark and lockfence.state do not: a takeover by lockfence.present() is not known here, and its stale token would pass.',
 	'also for a role that is no superuser');
+
+# ---- marks that come later, or by another subscription; a partitioned table that arrives by its root
+
+$publisher->safe_psql('postgres', q{
+	CREATE PUBLICATION by_root FOR TABLE batch, part WITH (publish_via_partition_root = true);
+	CREATE PUBLICATION marks FOR TABLE lockfence.mark, lockfence.state;
+});
+$subscriber->safe_psql('postgres', 'CREATE DATABASE split');
+$subscriber->safe_psql('split', "CREATE EXTENSION lockfence; $SCHEMA");
+$subscriber->safe_psql('split', "CREATE SUBSCRIPTION split_rows CONNECTION '$connection' PUBLICATION by_root");
+$subscriber->wait_for_subscription_sync($publisher, 'split_rows', 'split');
+query_is($subscriber, 'split', $FOUND, 'error batch, error part', 'by its root: the partitioned table is found');
+
+my $blocker = session($subscriber, 'split');
+ask($blocker, 'BEGIN; LOCK TABLE lockfence.mark IN SHARE MODE');
+$subscriber->safe_psql('split', "CREATE SUBSCRIPTION split_marks CONNECTION '$connection' PUBLICATION marks");
+$subscriber->poll_query_until('split', "SELECT srsubstate = 'd' FROM pg_subscription_rel WHERE srrelid = 'lockfence.mark'::regclass")
+  or die 'the marks are not being copied';
+query_is($subscriber, 'split', $FOUND, 'error batch, error part', 'marks that are still being copied do not count');
+ask($blocker, 'COMMIT');
+$subscriber->wait_for_subscription_sync($publisher, 'split_marks', 'split');
+mark_is($subscriber, 'split', 'batch-1', 43, 'they have come');
+query_is($subscriber, 'split', $FOUND, 'warning batch, warning part', 'by another subscription, which may be of another publisher');
+
+$publisher->safe_psql('postgres', 'ALTER PUBLICATION by_root ADD TABLE lockfence.mark, lockfence.state');
+$subscriber->safe_psql('split', 'ALTER SUBSCRIPTION split_rows REFRESH PUBLICATION');
+$subscriber->wait_for_subscription_sync($publisher, 'split_rows', 'split');
+query_is($subscriber, 'split', $FOUND, '', 'by their own, once it was refreshed: nothing is found');
+$subscriber->safe_psql('split', 'DROP SUBSCRIPTION split_rows; DROP SUBSCRIPTION split_marks');
 
 # ---- a holder on the subscriber
 
