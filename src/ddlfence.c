@@ -124,14 +124,33 @@ is_maintenance(Node *command)
 }
 
 /*
- * The resources on record, as strings: one, unless a restore has brought another.
- * An older version of the extension has no such table.
+ * Open the record; NULL: an older version of the extension has no such table.  It is
+ * an error that the extension is gone, as after a wait for DROP EXTENSION.
  */
+static Relation
+open_record(void)
+{
+	Relation	rel;
+
+	do
+	{
+		Oid			relid = get_relname_relid("ddl_fence", get_namespace_oid(LOCKFENCE_SCHEMA, true));
+
+		if (!OidIsValid(relid))
+		{
+			(void) lockfence_relation_oid("mark");
+			return NULL;
+		}
+		rel = try_table_open(relid, AccessShareLock);
+	} while (rel == NULL);
+	return rel;
+}
+
+/* The resources on record, as strings: one, unless a restore has brought another. */
 List *
 lockfence_ddl_resources(void)
 {
-	Oid			relid = get_relname_relid("ddl_fence", get_namespace_oid(LOCKFENCE_SCHEMA, true));
-	Relation	rel = OidIsValid(relid) ? try_table_open(relid, AccessShareLock) : NULL;
+	Relation	rel = open_record();
 	List	   *resources = NIL;
 	LatestScan	scan;
 	HeapTuple	tuple;

@@ -40,7 +40,13 @@ CREATE TABLE deep_1_1 PARTITION OF deep_1 FOR VALUES IN (1);
 -- ... but what fails anyway has PostgreSQL's own error
 CREATE TABLE event_4 PARTITION OF event FOR VALUES IN (4);
 SET ROLE regress_partition_owner;
-ALTER TABLE parent ATTACH PARTITION event_2 FOR VALUES IN (2);
+DO $$ BEGIN
+	ALTER TABLE parent ATTACH PARTITION event_2 FOR VALUES IN (2);
+EXCEPTION WHEN insufficient_privilege THEN
+	RAISE;
+WHEN invalid_object_definition OR wrong_object_type THEN	-- by PostgreSQL's version
+	RAISE WARNING 'it is not partitioned';
+END $$;
 RESET ROLE;
 -- A superuser makes them; the owner's rows go in.
 CREATE TABLE event_3 PARTITION OF event FOR VALUES IN (3);

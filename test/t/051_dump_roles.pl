@@ -13,7 +13,7 @@ use Test::More;
 my $node = fenced_node('roles');
 my $dir = PostgreSQL::Test::Utils::tempdir;
 my $GUARDS = 'GRANT EXECUTE ON FUNCTION lockfence.guard_row(), lockfence.guard_statement(), lockfence.guard_truncate() TO keeper';
-my $TABLES = 'lockfence.mark, lockfence.state, lockfence.admin_log, lockfence.fenced';
+my $TABLES = 'lockfence.mark, lockfence.state, lockfence.admin_log, lockfence.fenced, lockfence.ddl_fence';
 
 $node->safe_psql('postgres', 'CREATE ROLE keeper LOGIN; CREATE ROLE plain LOGIN');
 $node->safe_psql('postgres', "CREATE DATABASE $_ OWNER keeper TEMPLATE template0") foreach ('src', 'dst', 'poor');
