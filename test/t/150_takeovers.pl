@@ -30,12 +30,10 @@ $node->safe_psql('postgres', q{
 		lockfence.raise_mark(text, lockfence.fence_token, text) TO worker;
 	SELECT lockfence.present('job', 1);
 });
-$node->psql('postgres', q{SET application_name = 'worker "7"'; SELECT lockfence.present('job', 2)},
-	connstr => $node->connstr('postgres') . ' user=worker', on_error_die => 1);
+$node->safe_psql('postgres', q{SET SESSION AUTHORIZATION worker; SET application_name = 'worker "7"'; SELECT lockfence.present('job', 2)});
 query_is($node, 'postgres', q{SELECT before, token, role, application_name, client_addr IS NULL, pid <> pg_backend_pid(), at < clock_timestamp()
 	FROM lockfence.takeovers LIMIT 1}, '1|2|worker|worker "7"|t|t|t', 'who took over');
-$node->psql('postgres', q{SELECT lockfence.raise_mark('job', 3, 'stuck')},
-	connstr => $node->connstr('postgres') . ' user=worker', on_error_die => 1);
+$node->safe_psql('postgres', q{SET SESSION AUTHORIZATION worker; SELECT lockfence.raise_mark('job', 3, 'stuck')});
 query_is($node, 'postgres', 'SELECT token, way, role FROM lockfence.takeovers LIMIT 1', '3|raise_mark|worker',
 	'the role of the session, not the owner of the function');
 
