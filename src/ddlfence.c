@@ -44,6 +44,7 @@
 #include "lockfence.h"
 #include "presented.h"
 #include "refuse.h"
+#include "relation.h"
 #include "stats.h"
 
 PG_FUNCTION_INFO_V1(lockfence_admit_ddl);
