@@ -98,7 +98,8 @@ FROM stats_limits()
 UNION ALL
 SELECT kept, 'lockfence.' || setting, true
 FROM (VALUES ('tables', 'max_tables'), ('refusals of stale tokens', 'max_refusals'), ('other refusals', 'max_refusals'),
-	('offenders by stale tokens', 'max_offenders'), ('other offenders', 'max_offenders')) AS expected (kept, setting)
+	('offenders by stale tokens', 'max_offenders'), ('other offenders', 'max_offenders'),
+	('takeovers', 'max_takeovers'), ('first marks', 'max_takeovers')) AS expected (kept, setting)
 WHERE NOT (SELECT available FROM stats_info());
 RESET ROLE;
 
