@@ -119,7 +119,7 @@ END
 $$;
 
 -- A fence declared by any lines of text decides under the name that its settings give by the book, or lets
--- nothing pass.
+-- nothing pass; an advisory one may leave it undecided.
 CREATE FUNCTION fuzz.trigger(input bytea) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
 	arguments bytea := fuzz.lines(input);
@@ -141,6 +141,9 @@ BEGIN
 	END;
 	PERFORM lockfence.present(7);
 	UPDATE fuzz.fenced SET id = id;
+	IF fuzz.declared(arguments, 'enforcement', 'fenced') = 'advisory' THEN
+		RETURN;
+	END IF;
 	PERFORM fuzz.require(parsed, 'arguments that are refused let a write pass', convert_from(input, 'UTF8'));
 	IF settings.resource IS NULL THEN
 		PERFORM fuzz.require(settings.token_column = 'fence' AND fence = 7 OR settings.token_column = 'fence2' AND fence2 = 7,
