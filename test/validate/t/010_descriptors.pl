@@ -5,20 +5,27 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/..", "$FindBin::RealBin/../../t";
 use POSIX ();
+
+my ($FULL, $WANTED);
+
+# Before the test's libraries send its output elsewhere.
+BEGIN
+{
+	$FULL = 1024;		# FD_SETSIZE
+	$WANTED = 4096;
+	if (POSIX::sysconf(POSIX::_SC_OPEN_MAX()) < $WANTED && !$ENV{LOCKFENCE_LIMIT_RAISED})
+	{
+		$ENV{LOCKFENCE_LIMIT_RAISED} = 1;
+		exec('sh', '-c', "ulimit -n $WANTED 2>/dev/null; exec \"\$@\"", 'sh', $^X, (map { "-I$_" } @INC), $0) or die "exec: $!";
+	}
+}
+
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(time);
 use ValidateTest;
 
-my $FULL = 1024;		# FD_SETSIZE
-my $WANTED = 4096;
-
-if (POSIX::sysconf(POSIX::_SC_OPEN_MAX()) < $WANTED && !$ENV{LOCKFENCE_LIMIT_RAISED})
-{
-	$ENV{LOCKFENCE_LIMIT_RAISED} = 1;
-	exec('sh', '-c', "ulimit -n $WANTED 2>/dev/null; exec \"\$@\"", 'sh', $^X, (map { "-I$_" } @INC), $0) or die "exec: $!";
-}
 plan skip_all => 'this machine or user may not have so many files open' if POSIX::sysconf(POSIX::_SC_OPEN_MAX()) < $WANTED;
 
 # The server and its sessions inherit these.
