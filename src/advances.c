@@ -247,11 +247,14 @@ keep_advances(bool prepared)
 	}
 }
 
-/* How the transaction goes, if it has changed a mark. */
+/*
+ * How the transaction goes, if it has changed a mark.  What it has changed may all have been
+ * taken back since, but the list must not outlive the context that it may be in.
+ */
 void
 lockfence_advances_at_xact(XactEvent event)
 {
-	if (nadvances == 0)
+	if (nadvances == 0 && advances == first_advances)
 		return;
 	switch (event)
 	{

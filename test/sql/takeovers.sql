@@ -148,6 +148,18 @@ SELECT present('takeovers/space-1', 7);
 COMMIT;
 SELECT coalesce(string_agg(resource || ' ' || token || ' ' || left_out, ','), '') = CASE WHEN kept() THEN 'takeovers/space-1 7 0' ELSE '' END AS space
 FROM lockfence.takeovers WHERE database = current_database() AND resource LIKE 'takeovers/space-%';
+-- where a rollback takes back all of many changes, their list is no more: the next transaction has names in its place
+BEGIN;
+SAVEPOINT a;
+SELECT count(present('takeovers/back-' || g, 1)) FROM generate_series(1, 9) g;
+ROLLBACK TO a;
+COMMIT;
+BEGIN;
+SELECT count(present('takeovers/next-' || g || repeat('-', 400), g)) FROM generate_series(1, 30) g;
+SELECT count(*) FROM presented() WHERE resource = 'takeovers/next-' || token || repeat('-', 400);
+COMMIT;
+SELECT count(*) = CASE WHEN kept() THEN 30 ELSE 0 END AS are_kept
+FROM lockfence.takeovers WHERE database = current_database() AND resource ~ ('^takeovers/next-' || token || '-');
 SELECT changed() IS NOT NULL;
 
 -- the role is that of the session, also where a function runs as its owner
