@@ -121,10 +121,8 @@ $$;
 COMMENT ON FUNCTION lockfence._check_placeholders(regclass, text, name) IS
 'raises an error if a resource template cannot be filled in from the table''s columns';
 
--- Checks the column of every table of the family: a partition or child may have
--- a default of its own.
-CREATE FUNCTION lockfence._check_token_column(member regclass, token_column name)
-RETURNS void
+CREATE FUNCTION lockfence._check_column_type(member regclass, token_column name, types regtype[], hint text)
+RETURNS pg_attribute
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -133,12 +131,10 @@ DECLARE
 BEGIN
 	SELECT * INTO attribute FROM pg_attribute
 	WHERE attrelid = member AND attname = token_column AND NOT attisdropped;
-	IF attribute.attnum < 0 OR attribute.atttypid NOT IN
-		('bigint'::regtype, 'lockfence.fence_token'::regtype) THEN
+	IF attribute.attnum < 0 OR attribute.atttypid <> ALL (types) THEN
 		PERFORM lockfence._refuse_target(member,
 			format('Column "%s" is of type %s.', token_column,
-				format_type(attribute.atttypid, attribute.atttypmod)),
-			'A token column is of type lockfence.fence_token or bigint; name another one.');
+				format_type(attribute.atttypid, attribute.atttypmod)), hint);
 	END IF;
 	IF attribute.attgenerated <> '' THEN
 		PERFORM lockfence._refuse_target(member,
@@ -146,6 +142,23 @@ BEGIN
 				token_column),
 			'Name another token column.');
 	END IF;
+	RETURN attribute;
+END
+$$;
+COMMENT ON FUNCTION lockfence._check_column_type(regclass, name, regtype[], text) IS
+'raises LF009 with the reason if a table''s column is not of one of the types, or is generated; returns its catalog row';
+
+-- Checks the column of every table of the family: a partition or child may have
+-- a default of its own.
+CREATE FUNCTION lockfence._check_token_column(member regclass, token_column name)
+RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	attribute pg_attribute := lockfence._check_column_type(member, token_column, '{bigint,lockfence.fence_token}',
+		'A token column is of type lockfence.fence_token or bigint; name another one.');
+BEGIN
 	IF attribute.attidentity <> '' OR attribute.atthasdef THEN
 		PERFORM lockfence._refuse_target(member,
 			format('Column "%s" has a default, which would present a token that was granted to no holder.', token_column),
@@ -175,23 +188,9 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-	attribute pg_attribute;
+	attribute pg_attribute := lockfence._check_column_type(member, token_column, '{smallint,integer,bigint,lockfence.fence_token}',
+		'A token column that is only read is of type smallint, integer or bigint; name another one.');
 BEGIN
-	SELECT * INTO attribute FROM pg_attribute
-	WHERE attrelid = member AND attname = token_column AND NOT attisdropped;
-	IF attribute.attnum < 0 OR attribute.atttypid NOT IN
-		('smallint'::regtype, 'integer'::regtype, 'bigint'::regtype, 'lockfence.fence_token'::regtype) THEN
-		PERFORM lockfence._refuse_target(member,
-			format('Column "%s" is of type %s.', token_column,
-				format_type(attribute.atttypid, attribute.atttypmod)),
-			'A token column that is only read is of type smallint, integer or bigint; name another one.');
-	END IF;
-	IF attribute.attgenerated <> '' THEN
-		PERFORM lockfence._refuse_target(member,
-			format('Column "%s" is a generated column, which is not yet computed when the fence decides.',
-				token_column),
-			'Name another token column.');
-	END IF;
 	IF attribute.attidentity <> '' OR (attribute.atthasdef AND NOT lockfence._is_zero_default(member, attribute.attnum)) THEN
 		PERFORM lockfence._refuse_target(member,
 			format('Column "%s" has a default other than 0, which would present a token that was granted to no holder.', token_column),

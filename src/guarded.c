@@ -380,23 +380,44 @@ open_target(GuardedCall *call, FunctionCallInfo fcinfo)
 				 errtable(call->rel)));
 }
 
+/* Begin with what the functions have in common: the target first, and the token last. */
+static void
+begin_call(GuardedCall *call, FunctionCallInfo fcinfo)
+{
+	int			last = PG_NARGS() - 1;
+
+	open_target(call, fcinfo);
+	lockfence_require_token(fcinfo, last);
+	call->token = PG_GETARG_INT64(last);
+}
+
+/* The columns of an argument. */
+static GivenColumn *
+take_columns(const GuardedCall *call, FunctionCallInfo fcinfo, int argno, const char *name, int *ncolumns)
+{
+	return lockfence_given_columns(call->rel, lockfence_require_jsonb(fcinfo, argno, name), name, ncolumns);
+}
+
+/* Write; returns the number of rows. */
+static Datum
+end_call(GuardedCall *call)
+{
+	uint64		rows = guarded_write(call);
+
+	table_close(call->rel, NoLock);
+	return Int64GetDatum((int64) rows);
+}
+
 /* guarded_update(target regclass, key jsonb, changes jsonb, token) -> rows */
 Datum
 lockfence_guarded_update(PG_FUNCTION_ARGS)
 {
 	GuardedCall call = {.mode = ACL_UPDATE};
-	uint64		rows;
 
-	open_target(&call, fcinfo);
-	lockfence_require_token(fcinfo, 3);
-	call.token = PG_GETARG_INT64(3);
-	call.keys = lockfence_given_columns(call.rel, lockfence_require_jsonb(fcinfo, 1, "key"), "key",
-							   &call.nkeys);
-	call.changes = lockfence_given_columns(call.rel, lockfence_require_jsonb(fcinfo, 2, "changes"),
-								  "changes", &call.nchanges);
-	rows = guarded_write(&call);
-	table_close(call.rel, NoLock);
-	PG_RETURN_INT64((int64) rows);
+	begin_call(&call, fcinfo);
+	call.keys = take_columns(&call, fcinfo, 1, "key", &call.nkeys);
+	call.changes = take_columns(&call, fcinfo, 2, "changes", &call.nchanges);
+	return end_call(&call);
 }
 
 /* guarded_delete(target regclass, key jsonb, token) -> rows */
@@ -404,33 +425,22 @@ Datum
 lockfence_guarded_delete(PG_FUNCTION_ARGS)
 {
 	GuardedCall call = {.mode = ACL_DELETE};
-	uint64		rows;
 
-	open_target(&call, fcinfo);
-	lockfence_require_token(fcinfo, 2);
-	call.token = PG_GETARG_INT64(2);
-	call.keys = lockfence_given_columns(call.rel, lockfence_require_jsonb(fcinfo, 1, "key"), "key",
-							   &call.nkeys);
-	rows = guarded_write(&call);
-	table_close(call.rel, NoLock);
-	PG_RETURN_INT64((int64) rows);
+	begin_call(&call, fcinfo);
+	call.keys = take_columns(&call, fcinfo, 1, "key", &call.nkeys);
+	return end_call(&call);
 }
 
-/* guarded_insert(target regclass, row jsonb, token) -> rows */
+/* guarded_insert(target regclass, row_values jsonb, token) -> rows */
 Datum
 lockfence_guarded_insert(PG_FUNCTION_ARGS)
 {
 	GuardedCall call = {.mode = ACL_INSERT};
-	uint64		rows;
 
-	open_target(&call, fcinfo);
-	lockfence_require_token(fcinfo, 2);
-	call.token = PG_GETARG_INT64(2);
+	begin_call(&call, fcinfo);
 	call.changes = lockfence_given_columns(call.rel, lockfence_require_jsonb(fcinfo, 1, "row"), "row_values",
 										   &call.nchanges);
-	rows = guarded_write(&call);
-	table_close(call.rel, NoLock);
-	PG_RETURN_INT64((int64) rows);
+	return end_call(&call);
 }
 
 /* Called once per backend. */

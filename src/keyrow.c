@@ -10,6 +10,7 @@
 
 #include "access/genam.h"
 #include "access/htup_details.h"
+#include "access/sysattr.h"
 #include "access/table.h"
 #include "access/tableam.h"
 #include "catalog/pg_index.h"
@@ -191,6 +192,15 @@ lockfence_fetch_row(const KeyRow *found, LOCKMODE mode, Relation *holder)
 		elog(ERROR, "failed to fetch a row that was found");
 	slot_getallattrs(row);
 	return row;
+}
+
+/* The transaction that has written this version of a row. */
+TransactionId
+lockfence_row_writer(TupleTableSlot *row)
+{
+	bool		isnull;
+
+	return DatumGetTransactionId(slot_getsysattr(row, MinTransactionIdAttributeNumber, &isnull));
 }
 
 void

@@ -28,6 +28,7 @@ extern void lockfence_query_key(Relation rel, const char *columns, const GivenCo
 								int nkeys, bool lock);
 extern List *lockfence_rows_with_key(Relation rel, const GivenColumn *keys, int nkeys, bool lock);
 extern TupleTableSlot *lockfence_fetch_row(const KeyRow *found, LOCKMODE mode, Relation *holder);
+extern TransactionId lockfence_row_writer(TupleTableSlot *row);
 extern void lockfence_drop_row(TupleTableSlot *row, Relation holder);
 
 #endif							/* LOCKFENCE_KEYROW_H */

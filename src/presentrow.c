@@ -10,7 +10,6 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
-#include "access/sysattr.h"
 #include "access/tableam.h"
 #include "access/xact.h"
 #include "catalog/pg_type.h"
@@ -78,14 +77,12 @@ passes(const RowCall *call, FenceToken mark)
 {
 	const Fence *fence = lockfence_require_row_fence(call->holder);
 	RowQuestion question = {.check = lockfence_fence_check(fence, call->holder, NULL)};
-	bool		isnull;
-	TransactionId writer = DatumGetTransactionId(slot_getsysattr(call->row, MinTransactionIdAttributeNumber, &isnull));
 
 	question.check.write.row = call->row;
 	question.check.token = call->token;
 	question.check.stored = mark;
 	question.check.only_compares = true;
-	question.check.own_row = TransactionIdIsCurrentTransactionId(writer);
+	question.check.own_row = TransactionIdIsCurrentTransactionId(lockfence_row_writer(call->row));
 	return lockfence_decide(call->holder, fence, ask, &question) && question.accepted;
 }
 
@@ -106,10 +103,9 @@ pending_token(Relation holder, ItemPointer tid, TransactionId writer)
 {
 	TupleTableSlot *row = table_slot_create(holder, NULL);
 	FenceToken	token = 0;
-	bool		isnull;
 
 	if (table_tuple_fetch_row_version(holder, tid, SnapshotAny, row) &&
-		DatumGetTransactionId(slot_getsysattr(row, MinTransactionIdAttributeNumber, &isnull)) == writer)
+		lockfence_row_writer(row) == writer)
 		token = lockfence_stored_token(lockfence_require_row_fence(holder), row);
 	ExecDropSingleTupleTableSlot(row);
 	return token;

@@ -10,7 +10,6 @@
  */
 #include "postgres.h"
 
-#include "access/sysattr.h"
 #include "access/xact.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
@@ -63,15 +62,6 @@ may_be_told(const UnwrittenCall *call, const GivenColumn *unique, int nunique)
 	return sees_row(call, unique, nunique);
 }
 
-/* Was this version of the row written by this transaction? */
-static bool
-is_own(TupleTableSlot *row)
-{
-	bool		isnull;
-
-	return TransactionIdIsCurrentTransactionId(DatumGetTransactionId(slot_getsysattr(row, MinTransactionIdAttributeNumber, &isnull)));
-}
-
 /* Let a row that was not written decide on the token. */
 static void
 admit_row(const UnwrittenCall *call, Relation holder, TupleTableSlot *row)
@@ -91,7 +81,7 @@ admit_row(const UnwrittenCall *call, Relation holder, TupleTableSlot *row)
 		check.write.row = row;
 	check.stored = lockfence_stored_token(fence, row);
 	check.only_compares = true;
-	check.own_row = is_own(row);
+	check.own_row = TransactionIdIsCurrentTransactionId(lockfence_row_writer(row));
 	(void) lockfence_admit(&check, &tokens, &previous);
 }
 
